@@ -3,6 +3,7 @@
 use crate::Access;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_catalog::Named;
+use pando_command::OpCtx;
 use pando_query::timeseries::TimeSeries;
 
 /// A time series by its name.
@@ -50,5 +51,17 @@ impl Access {
         }
         let of = self.catalog.lookup(ns).and_then(|c| c.options.time_series.clone());
         Ok(of.map(|of| Series { of, buckets: ns.clone() }))
+    }
+
+    /// The same for an update or a delete. Which buckets there are changes outside of transactions, so none may write here (263).
+    pub fn series_to_change(&self, ctx: &OpCtx, ns: &Namespace, by_buckets: bool) -> Result<Option<Series>> {
+        match self.series_to_write(ns, by_buckets)? {
+            Some(_) if ctx.in_txn() => {
+                let text =
+                    format!("Cannot perform a multi-document transaction on a time-series collection: {ns}");
+                Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text))
+            }
+            series => Ok(series),
+        }
     }
 }

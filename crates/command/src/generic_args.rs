@@ -258,6 +258,9 @@ impl Reading {
                 }
             },
             "$audit" => check_audit(&v)?,
+            "$queryOptions" if !matches!(v, Value::Document(_)) => {
+                return Err(Error::type_mismatch("Expected field $queryOptionsto be of type object"));
+            }
             _ => {}
         }
         Ok(())

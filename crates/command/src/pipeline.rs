@@ -12,6 +12,7 @@ use crate::fail_command;
 use crate::generic_args::{ApiParams, GenericArgs};
 use crate::node::Node;
 use crate::params::Param;
+use crate::privilege::Privileges;
 use crate::reply::{
     Encoded, Next, append_times, append_topology, error_body, labels_of, labels_of_late, tells_topology,
 };
@@ -380,7 +381,7 @@ fn check_allowed<S: Node>(spec: &Command<S>, node: &S, ctx: &OpCtx, req: &Reques
     if spec.handler.is_none() {
         return Ok(());
     }
-    check_transaction_fields(spec.name, flags, ctx, req)?;
+    check_transaction_fields(spec, ctx, req)?;
     // What is wrong with a statement as a whole begins no transaction.
     if flags.has(Flags::ARGS_FIRST) && !ctx.args.in_txn() {
         return Ok(());
@@ -422,7 +423,8 @@ fn check_api(spec: &CommandRow, api: &ApiParams, required: bool, body: &RawDoc) 
     Ok(())
 }
 
-fn check_transaction_fields(name: &str, flags: Flags, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
+fn check_transaction_fields(spec: &CommandRow, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
+    let CommandRow { name, flags, .. } = *spec;
     let args = &ctx.args;
     if args.in_txn() {
         return transaction_rules::check(name, flags, args, req);
@@ -433,7 +435,7 @@ fn check_transaction_fields(name: &str, flags: Flags, ctx: &OpCtx, req: &Request
         transaction_rules::check_is_within(name, args)?;
     }
     if args.txn_number.is_some() && !flags.any(Flags::RETRYABLE) {
-        if flags.has(Flags::IN_TXN) {
+        if spec.privileges != Privileges::Open {
             return Err(Error::new(
                 ErrorCode::NotARetryableWriteCommand,
                 format!(

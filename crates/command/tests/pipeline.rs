@@ -7,8 +7,8 @@ use pando_command::cluster_time::Signature;
 use pando_command::concern::{Provenance, W};
 use pando_command::pipeline::{Answer, Incoming, run};
 use pando_command::{
-    Client, CommandRow, Flags, Handler, Instance, Node, OpCtx, Params, Registry, Reply, ReplyTimes, Request,
-    Roles, TopologyVersion, WriteConcern, WriteConcernError,
+    Client, CommandRow, Flags, Handler, Instance, Node, OpCtx, Params, Privileges, Registry, Reply,
+    ReplyTimes, Request, Roles, TopologyVersion, WriteConcern, WriteConcernError,
 };
 use pando_env::{BoxFuture, Env, Log};
 use std::sync::Arc;
@@ -142,7 +142,7 @@ async fn write(_: &Toy, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
 }
 
 const ROWS: &[CommandRow] = &[
-    CommandRow { api_v1: true, ..CommandRow::new("hello", Flags::NONE) },
+    CommandRow { api_v1: true, privileges: Privileges::Open, ..CommandRow::new("hello", Flags::NONE) },
     CommandRow {
         api_v1: true,
         help: "insert documents",
@@ -270,6 +270,7 @@ fn envelope_checks_come_before_the_handler() {
             .starts_with("72 Command does not support writeConcern")
     );
     assert!(rig.fails(retryable(doc! { "hello": 1, "$db": "admin" })).starts_with("50889"));
+    assert!(rig.fails(retryable(doc! { "shutdown": 1, "$db": "admin" })).starts_with("50768"));
 }
 
 #[test]

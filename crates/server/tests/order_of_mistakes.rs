@@ -246,6 +246,21 @@ fn commands_about_users_parameters_and_plans_tell_of_their_arguments_first() {
             ),
             (doc! { "usersInfo": "x", "filter": { "$x": 1 }, "showPrivileges": true }, 20, no_details),
             (
+                doc! { "aggregate": "c", "pipeline": [], "cursor": {}, "$_requestReshardingResumeToken": 1 },
+                14,
+                "Field '$_requestReshardingResumeToken' should be a boolean value, but found: int",
+            ),
+            (
+                doc! { "aggregate": "c", "pipeline": [], "cursor": {}, "$_requestReshardingResumeToken": true },
+                9,
+                "$_requestReshardingResumeToken must only be set for the oplog namespace, not test.c",
+            ),
+            (
+                doc! { "find": "c", "$queryOptions": 1 },
+                14,
+                "Expected field $queryOptionsto be of type object",
+            ),
+            (
                 doc! { "rolesInfo": "read", "foo": Bson::Null },
                 40415,
                 "BSON field 'rolesInfo.foo' is an unknown field.",
@@ -299,7 +314,18 @@ fn commands_about_users_parameters_and_plans_tell_of_their_arguments_first() {
         c.ok(doc! { "usersInfo": 1.9 }).await;
         // What is asked of nobody can be answered.
         c.ok(doc! { "rolesInfo": "nosuch", "showPrivileges": true }).await;
-        assert_eq!(c.err(doc! { "rolesInfo": "read", "showPrivileges": true }).await.0, 115);
+        let roles = c.ok(doc! { "rolesInfo": "read", "showPrivileges": true }).await;
+        let role = roles.get("roles").and_then(|r| r.as_array()?.first()?.as_doc().cloned());
+        let privileges = role.as_ref().and_then(|r| r.get("inheritedPrivileges")?.as_array());
+        assert_eq!(privileges.map(<[Bson]>::len), Some(2));
+        let both = ["userAdmin", "nosuch"].map(Bson::from).to_vec();
+        let fragment = c.ok(doc! { "rolesInfo": both, "showPrivileges": "asUserFragment" }).await;
+        let fragment = fragment.get("userFragment").and_then(Bson::as_doc);
+        let count = |name: &str| fragment.and_then(|f| f.get(name)?.as_array()).map(<[Bson]>::len);
+        assert_eq!(
+            (count("roles"), count("inheritedRoles"), count("inheritedPrivileges")),
+            (Some(2), Some(2), Some(1))
+        );
         // `help` is for commands that do not know all of their arguments.
         assert!(c.ok(doc! { "filemd5": 1, "help": true }).await.get("help").is_some());
         assert_eq!(c.err(admin(doc! { "setUserWriteBlockMode": 1, "help": true })).await.0, 40415);

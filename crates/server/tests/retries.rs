@@ -374,3 +374,28 @@ fn a_retry_waits_for_units_that_began_before_its_first_try() {
         server.shut_down().await;
     });
 }
+
+/// A delete was carried out under the number of the statement: an update that says it is its retry is another one.
+#[test]
+fn an_update_is_no_retry_of_a_delete() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1 }, { "_id": 2 }] }).await;
+        let delete = doc! { "q": { "_id": 1 }, "limit": 1 };
+        c.ok(retryable(doc! { "delete": "c", "deletes": [delete] }, 1, 1)).await;
+        let update = doc! { "q": { "_id": 2 }, "u": { "$set": { "n": 1 } } };
+        let (code, text) = c.err(retryable(doc! { "update": "c", "updates": [update.clone()] }, 1, 1)).await;
+        assert_eq!(code, 40638);
+        let begins = "update retry request is not compatible with previous write in the transaction of type: d, oplogTs: ";
+        assert!(text.starts_with(begins), "{text}");
+        // The other way round it is taken for the retry, as by MongoDB.
+        c.ok(retryable(doc! { "update": "c", "updates": [update] }, 1, 2)).await;
+        let delete = doc! { "q": { "_id": 2 }, "limit": 1 };
+        let again = c.ok(retryable(doc! { "delete": "c", "deletes": [delete] }, 1, 2)).await;
+        assert!(again.contains("retriedStmtIds"));
+        assert_eq!(c.all(doc! { "find": "c" }).await.len(), 1);
+        server.shut_down().await;
+    });
+}

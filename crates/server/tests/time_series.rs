@@ -397,3 +397,39 @@ fn measurements_are_deleted_by_any_condition() {
         server.shut_down().await;
     });
 }
+
+/// Which buckets there are changes outside of transactions, so measurements are neither changed nor deleted in one.
+#[test]
+fn transactions_change_no_measurements() {
+    run(async {
+        let (_world, server, mut c) = started().await;
+        c.ok(insert(vec![doc! { "t": at(0), "m": 1 }], true)).await;
+        let update = doc! { "q": { "m": 1 }, "u": { "$set": { "m": 2 } }, "multi": true };
+        let delete = doc! { "q": { "m": 1 }, "limit": 0 };
+        let by_measurement = doc! { "q": { "v": 1 }, "limit": 0 };
+        let statements = [
+            doc! { "update": "ts", "updates": [update] },
+            doc! { "delete": "ts", "deletes": [delete] },
+            doc! { "delete": "ts", "deletes": [by_measurement] },
+        ];
+        for (i, mut statement) in statements.into_iter().enumerate() {
+            let id = Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![i as u8; 16] });
+            statement.push("lsid", doc! { "id": id.clone() });
+            statement.push("txnNumber", 1i64);
+            statement.push("autocommit", false);
+            statement.push("startTransaction", true);
+            let (code, text) = c.err(statement).await;
+            assert_eq!(code, 263);
+            assert!(
+                text.ends_with(
+                    "Cannot perform a multi-document transaction on a time-series collection: test.ts"
+                ),
+                "{text}"
+            );
+            let commit = doc! { "commitTransaction": 1, "$db": "admin", "lsid": { "id": id }, "txnNumber": 1i64, "autocommit": false };
+            assert_eq!(c.err(commit).await.0, 251);
+        }
+        assert_eq!(c.all(doc! { "find": "ts", "filter": { "m": 1 } }).await.len(), 1);
+        server.shut_down().await;
+    });
+}

@@ -6,9 +6,9 @@ use crate::spell::{self, spell_hint};
 use pando_base::{Error, Result};
 use pando_bson::shape::{Field, Shape};
 use pando_bson::{DocBuilder, Elem, RawDoc, Value};
-use pando_command::Request;
 use pando_command::generic_args::check_max_time_of_aggregate;
 use pando_command::request::missing;
+use pando_command::{Arg, Request};
 use pando_query::plan::Hint;
 
 #[derive(Clone)]
@@ -156,7 +156,8 @@ impl<'a> AggregateArgs<'a> {
                             arg.check(&EXCHANGE)?;
                             return Err(Error::location(50967, "exchange is not supported by this server"));
                         }
-                        "$_requestReshardingResumeToken" | "includeQueryStatsMetrics" | "querySettings" => {}
+                        "$_requestReshardingResumeToken" => check_resharding_token(req, &arg)?,
+                        "includeQueryStatsMetrics" | "querySettings" => {}
                         _ => return Err(arg.unknown()),
                     }
                     a.passthrough.push(arg.elem());
@@ -193,4 +194,17 @@ impl<'a> AggregateArgs<'a> {
         }
         spell::passthrough(b, &self.passthrough);
     }
+}
+/// Who copies documents to other shards asks how far it has read, of the log alone.
+fn check_resharding_token(req: &Request<'_>, arg: &Arg<'_>) -> Result<()> {
+    let coll = req.first().value().as_str();
+    if !bool_field(arg)? || (req.db == "local" && coll == Some("oplog.rs")) {
+        return Ok(());
+    }
+    let ns = match coll {
+        Some(coll) => format!("{}.{coll}", req.db),
+        None => format!("{}.$cmd.aggregate", req.db),
+    };
+    let text = format!("{} must only be set for the oplog namespace, not {ns}", arg.name());
+    Err(Error::failed_to_parse(text))
 }

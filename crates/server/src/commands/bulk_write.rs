@@ -256,6 +256,7 @@ struct Changed {
 impl Changed {
     /// An earlier try carried it out.
     fn again(server: &Server, done: &Done) -> Result<Changed> {
+        server.sessions.check_retried_update(done)?;
         Ok(match done.kind {
             Kind::Update => Changed { matched: 1, modified: 1, upserted: None },
             _ => Changed { matched: 0, modified: 0, upserted: server.sessions.upserted_id(done)? },

@@ -9,7 +9,7 @@ use pando_request::DeleteArgs;
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let DeleteArgs { ns, write, deletes } = DeleteArgs::parse(&req, check_writable)?;
     server.upkeep.admission.before_write(ctx).await?;
-    let series = server.access.series_to_write(&ns, write.by_buckets)?;
+    let series = server.access.series_to_change(ctx, &ns, write.by_buckets)?;
     let checked =
         server.access.uuid_of_write(write.collection_uuid.is_some(), "delete", &req, &ns, series.as_ref());
     let mut retry = Retry::begin(&server.crud.writes, ctx, req.body).await?;

@@ -21,6 +21,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    if !req.sequences.is_empty() {
+        let text = "The explain command does not support document sequences.";
+        return Err(Error::location(40472, text));
+    }
     let verbosity = match ExplainArgs::parse(&req)?.verbosity {
         Some("queryPlanner") => Verbosity::Planner,
         Some("executionStats") => Verbosity::Stats,

@@ -11,7 +11,7 @@ use pando_session::retryable::Kind;
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let UpdateArgs { ns, write, updates } = UpdateArgs::parse(&req, check_writable)?;
     server.upkeep.admission.before_write(ctx).await?;
-    let series = server.access.series_to_write(&ns, write.by_buckets)?;
+    let series = server.access.series_to_change(ctx, &ns, write.by_buckets)?;
     let checked =
         server.access.uuid_of_write(write.collection_uuid.is_some(), "update", &req, &ns, series.as_ref());
     let mut retry = Retry::begin(&server.crud.writes, ctx, req.body).await?;
@@ -19,6 +19,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     for (i, s) in updates.iter().enumerate() {
         server.instance.metrics.op_counters.update.inc();
         if let Some(done) = retry.done(i)? {
+            server.sessions.check_retried_update(&done)?;
             out.n += 1;
             match done.kind {
                 Kind::Update => out.n_modified = out.n_modified.map(|n| n + 1),

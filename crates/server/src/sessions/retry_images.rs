@@ -66,6 +66,23 @@ impl LogicalSessions {
         };
         Err(self.other_retry(req, code, done))
     }
+    /// Refuses the retry of an update where a delete was carried out under its number.
+    pub(crate) fn check_retried_update(&self, done: &Done) -> Result<()> {
+        if done.kind != Kind::Delete {
+            return Ok(());
+        }
+        let text = format!(
+            "update retry request is not compatible with previous write in the transaction of type: d, {}",
+            self.shown_entry(done)
+        );
+        Err(Error::location(40_638, text))
+    }
+    /// `oplogTs: ..., oplog: {...}`
+    fn shown_entry(&self, done: &Done) -> String {
+        let entry = self.entry_at(done.op_time).ok().flatten();
+        let shown = entry.map(|e| for_clients(&e).unwrap_or(e)).unwrap_or_default();
+        format!("oplogTs: {}, oplog: {{ oplogEntry: {shown} }}", done.op_time.ts)
+    }
     fn first_shown(&self, done: &Done) -> Result<DocBuf> {
         if let Some(doc) = done.image.as_ref().and_then(|i| i.doc.as_ref()) {
             return Ok((**doc).clone());
@@ -84,10 +101,7 @@ impl LogicalSessions {
     }
     /// Another statement was carried out under this number.
     fn other_retry(&self, req: &Request<'_>, code: i32, done: &Done) -> Error {
-        let entry = self.entry_at(done.op_time).ok().flatten();
-        let shown = entry.map(|e| for_clients(&e).unwrap_or(e)).unwrap_or_default();
-        let request = retry_request(req.body);
-        let at = format!("oplogTs: {}, oplog: {{ oplogEntry: {shown} }}", done.op_time.ts);
+        let (request, at) = (retry_request(req.body), self.shown_entry(done));
         let kind = match done.kind {
             Kind::Insert => "i",
             Kind::Update => "u",

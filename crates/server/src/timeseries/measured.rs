@@ -5,7 +5,7 @@ use crate::write::Writes;
 use crate::write::find_one::Lookup;
 use crate::write::writes::Retry;
 use pando_access::{Missing, Series, UpdateForm, WriteAcquisition, WriteOp, WriteUnit};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::Result;
 use pando_bson::{DocBuf, RawDoc};
 use pando_command::OpCtx;
 use pando_query::matcher::Matcher;
@@ -36,15 +36,6 @@ impl Writes {
         s: &DeleteStatement<'_>,
         retry: &mut Retry,
     ) -> Result<u64> {
-        if ctx.in_txn() {
-            return Err(Error::new(
-                ErrorCode::OperationNotSupportedInTransaction,
-                format!(
-                    "Cannot perform a delete on a time-series collection in a multi-document transaction: {}",
-                    series.buckets
-                ),
-            ));
-        }
         let Some(coll) = self.reads.access.write(ctx, &series.buckets, Missing::Nothing).await? else {
             return Ok(0);
         };
