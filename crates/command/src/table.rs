@@ -252,7 +252,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "prepareTransaction" [] (ADMIN_ONLY | IN_TXN | WRITE_CONCERN) - [D] (internal) "Logs a transaction and leaves it undecided (for its coordinator).";
     "profile" [] (SECONDARY_OK) - [D R] (by_args) "Which operations are profiled.";
     "reIndex" [] (SECONDARY_OK) - [D] (collection ReIndex) "Builds indexes again, on a standalone server.";
-    "reapLogicalSessionCacheNow" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D R] (login) "Accepted; sessions go when their time is over.";
+    "reapLogicalSessionCacheNow" [] (SECONDARY_OK | TEST_ONLY) - [D R] (login) "Accepted; sessions go when their time is over.";
     "recipientForgetMigration" [] (ADMIN_ONLY) - [D] (internal) "serverless";
     "recipientSyncData" [] (ADMIN_ONLY) - [D] (internal) "serverless";
     "recipientVoteImportedFiles" [] (ADMIN_ONLY) - [D] (internal) "serverless";
@@ -299,9 +299,9 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "sleep" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D R] (internal) "Does nothing for a while.";
     "splitChunk" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "splitVector" [] (READ | SECONDARY_OK | ARGS_FIRST) - [D R] (collection SplitVector) "Keys that split a range into pieces of a size.";
-    "startRecordingTraffic" [] (ADMIN_ONLY | SECONDARY_OK | TYPED) - [D R] (cluster TrafficRecord) "Refused: there is no folder for recordings.";
+    "startRecordingTraffic" [] (SECONDARY_OK | TYPED) - [D R] (cluster TrafficRecord) "Refused: there is no folder for recordings.";
     "startSession" [] (SECONDARY_OK) - [D R] (login) "Starts a session.";
-    "stopRecordingTraffic" [] (ADMIN_ONLY | SECONDARY_OK | TYPED) - [D R] (cluster TrafficRecord) "Refused: nothing is being recorded.";
+    "stopRecordingTraffic" [] (SECONDARY_OK | TYPED) - [D R] (cluster TrafficRecord) "Refused: nothing is being recorded.";
     "testDeprecation" [] (SECONDARY_OK | TEST_ONLY | DEPRECATED_IN_V1) v1 [D R] (open) "Deprecated in API version 1.";
     "testDeprecationInVersion2" [] (SECONDARY_OK | TEST_ONLY) v1 [D R] (open) "Deprecated in API version 2.";
     "testInternalTransactions" [] (ADMIN_ONLY) - [D] (internal) "transactions";

@@ -6,18 +6,30 @@ use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
 use pando_query::timeseries::{BUCKET_GEO, BUCKET_HOLDS};
 
-/// Refuses what no index filter may hold at all, wherever it stands (224).
-pub(crate) fn refuse_features(filter: &RawDoc) -> Result<()> {
+/// Parses a filter statement by statement, so that the first mistake is told, and refuses what no index filter may hold at
+/// all, wherever it stands (224).
+pub(crate) fn check_form(filter: &RawDoc) -> Result<()> {
+    check_statements(filter)?;
+    Matcher::parse_restricted(filter, &QueryCtx::default()).map(drop)
+}
+
+fn check_statements(filter: &RawDoc) -> Result<()> {
     for e in filter {
         match (e.name(), e.value()) {
             (name @ ("$expr" | "$jsonSchema"), _) => {
                 let text = format!("{name} is not allowed in this context");
                 return Err(Error::new(ErrorCode::QueryFeatureNotAllowed, text));
             }
-            ("$and" | "$or" | "$nor", Value::Array(branches)) => {
-                branches.iter().filter_map(|b| b.value().as_doc()).try_for_each(refuse_features)?;
+            ("$and" | "$or" | "$nor", Value::Array(branches))
+                if branches.iter().all(|b| b.value().as_doc().is_some()) =>
+            {
+                branches.iter().filter_map(|b| b.value().as_doc()).try_for_each(check_statements)?;
             }
-            _ => {}
+            _ => {
+                let mut alone = DocBuilder::new();
+                alone.elem(e);
+                Matcher::parse_restricted(&alone.finish(), &QueryCtx::default())?;
+            }
         }
     }
     Ok(())
@@ -151,7 +163,7 @@ mod tests {
         for refused in
             [doc! { "$expr": { "$eq": ["$a", 1] } }, doc! { "$or": [{ "$and": [{ "$jsonSchema": {} }] }] }]
         {
-            assert_eq!(refuse_features(&refused.to_raw()).map_err(|e| e.code.0), Err(224));
+            assert_eq!(check_form(&refused.to_raw()).map_err(|e| e.code.0), Err(224));
         }
     }
 }

@@ -169,6 +169,11 @@ impl IndexSpec {
         drafts.into_iter().map(Draft::finish).collect()
     }
 
+    /// What can be told of each specification without knowing the collection.
+    pub fn check_forms(raw: &[&RawDoc]) -> Result<()> {
+        raw.iter().try_for_each(|raw| Draft::new(raw).map(drop))
+    }
+
     /// Reads a specification that was stored by [`IndexSpec::parse`] or came in an oplog entry. Fails only where there is no name,
     /// no key, or one that is no path.
     pub fn from_stored(doc: &RawDoc) -> Result<IndexSpec> {

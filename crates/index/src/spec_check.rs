@@ -3,9 +3,7 @@
 use crate::spec::{is_id_key, is_wildcard_name, kind_of, plugin_name, seconds};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
-use pando_query::QueryCtx;
 use pando_query::collation::Collation;
-use pando_query::matcher::Matcher;
 use pando_query::source::IndexKind;
 use pando_query::timeseries::BUCKET_2DSPHERE;
 
@@ -31,14 +29,15 @@ pub(crate) struct Fields<'a> {
     partial: Option<&'a RawDoc>,
     storage_engine: Option<Elem<'a>>,
     ttl: Option<Elem<'a>>,
-    projection: Option<&'a RawDoc>,
     pub(crate) kind: IndexKind,
 }
 
 /// Fields that `createIndexes` accepts beside those with rules of their own.
 pub(crate) const PLAIN_NUMBERS: &[&str] =
     &["2dsphereIndexVersion", "textIndexVersion", "bits", "min", "max", "bucketSize"];
-pub(crate) const IGNORED: &[&str] = &["ns", "dropDups"];
+pub(crate) const IGNORED: &[&str] = &["ns", "dropDups", "_id"];
+/// All that the specification of a clustered index may say.
+const CLUSTERED: &[&str] = &["key", "name", "unique", "v", "clustered"];
 /// Fields with rules of their own.
 pub(crate) const CHECKED: &[&str] = &[
     "v",
@@ -75,14 +74,37 @@ impl Fields<'_> {
             partial: None,
             storage_engine: None,
             ttl: None,
-            projection: None,
             kind: IndexKind::Btree,
         }
     }
 }
 
+/// Names of fields come before anything about their values.
+fn check_names(raw: &RawDoc) -> Result<()> {
+    let refuse = |name: &str, kind: &str| {
+        let text = format!("The field '{name}' is not valid for {kind} specification. Specification: {raw}");
+        Err(Error::new(ErrorCode::InvalidIndexSpecificationOption, text))
+    };
+    if raw.elem("clustered").is_some() {
+        return match raw.iter().find(|e| !CLUSTERED.contains(&e.name())) {
+            Some(e) => refuse(e.name(), "a clustered index"),
+            None => Ok(()),
+        };
+    }
+    match raw.iter().find(|e| !is_known(e.name())) {
+        Some(e) => refuse(e.name(), "an index"),
+        None => Ok(()),
+    }
+}
+
+/// Whether any index has such an option.
+pub(crate) fn is_known(name: &str) -> bool {
+    [CHECKED, OF_A_KIND, PLAIN_NUMBERS, IGNORED].iter().any(|list| list.contains(&name))
+}
+
 /// The first round: each field by itself, in the order they came; then what must be there.
 pub(crate) fn check_fields(raw: &RawDoc) -> Result<Fields<'_>> {
+    check_names(raw)?;
     let (mut name, mut key) = (None, None);
     let mut f = Fields::none();
     for e in raw {
@@ -103,36 +125,22 @@ pub(crate) fn check_fields(raw: &RawDoc) -> Result<Fields<'_>> {
             "hidden" => check_hidden(e)?,
             "partialFilterExpression" => {
                 let filter = must_be_object(e)?;
-                crate::partial::refuse_features(filter)?;
-                Matcher::parse_restricted(filter, &QueryCtx::default())?;
+                crate::partial::check_form(filter)?;
                 f.partial = Some(filter);
             }
-            "collation" => {
+            "collation" | "originalSpec" => {
                 if must_be_object(e)?.is_empty() {
-                    return Err(Error::bad_value("The field 'collation' cannot be an empty object."));
+                    let text = format!("The field '{}' cannot be an empty object.", e.name());
+                    return Err(Error::bad_value(text));
                 }
             }
-            "originalSpec" => {
-                must_be_object(e)?;
-            }
-            "wildcardProjection" => {
-                f.projection = Some(e.value().as_doc().ok_or_else(|| must_be(e, "a non-empty object"))?);
-            }
-            "background" => {
+            "wildcardProjection" => check_projection(raw, e)?,
+            "background" | "dropDups" => {
                 flag(e)?;
             }
             "storageEngine" => f.storage_engine = Some(e),
             "expireAfterSeconds" => f.ttl = Some(e),
-            n if OF_A_KIND.contains(&n) || PLAIN_NUMBERS.contains(&n) => {
-                check_of_a_kind(e, key.or_else(|| raw.get("key")?.as_doc()), raw)?;
-            }
-            n if IGNORED.contains(&n) => {}
-            n => {
-                return Err(Error::new(
-                    ErrorCode::InvalidIndexSpecificationOption,
-                    format!("The field '{n}' is not valid for an index specification. Specification: {raw}"),
-                ));
-            }
+            _ => check_of_a_kind(e)?,
         }
     }
     let required = |f: &str| {
@@ -147,20 +155,21 @@ pub(crate) fn check_fields(raw: &RawDoc) -> Result<Fields<'_>> {
 
 /// What two fields mean together, whatever the rest says.
 fn check_pairs(raw: &RawDoc, f: &Fields<'_>) -> Result<()> {
-    if f.unique && f.prepare_unique {
-        return Err(cannot_create(format!(
-            "Invalid index specification {raw}; cannot create an index with the 'unique' option and the \
-             'prepareUnique' option"
-        )));
-    }
-    check_projection(f)?;
+    let refuse = |why: &str| Err(cannot_create(format!("Invalid index specification {raw}; {why}")));
     if f.version < 2 && raw.elem("collation").is_some() {
-        return Err(cannot_create(format!(
-            "Invalid index specification {raw}; cannot create an index with the 'collation' option and v={}",
-            f.version
-        )));
+        let with = format!("cannot create an index with the 'collation' option and v={}", f.version);
+        return refuse(&with);
     }
-    Ok(())
+    if f.unique && f.prepare_unique {
+        return refuse("cannot create an index with the 'unique' option and the 'prepareUnique' option");
+    }
+    if f.kind != IndexKind::Text && raw.elem("weights").is_some() {
+        return refuse("the field 'weights' can only be specified with text indexes");
+    }
+    match raw.get("originalSpec").and_then(|v| v.as_doc()) {
+        Some(original) => check_fields(original).map(drop),
+        None => Ok(()),
+    }
 }
 
 fn check_hidden(e: Elem<'_>) -> Result<()> {
@@ -174,13 +183,10 @@ fn check_hidden(e: Elem<'_>) -> Result<()> {
     }
 }
 
-/// Checks an option that only text indexes or indexes on places look at. `key` is the pattern, if there is one.
-fn check_of_a_kind(e: Elem<'_>, key: Option<&RawDoc>, raw: &RawDoc) -> Result<()> {
+/// Checks an option that only text indexes or indexes on places look at.
+fn check_of_a_kind(e: Elem<'_>) -> Result<()> {
     match e.name() {
-        "weights" if key.map(kind_of) != Some(IndexKind::Text) => Err(cannot_create(format!(
-            "Invalid index specification {raw}; the field 'weights' can only be specified with text indexes"
-        ))),
-        "weights" if !matches!(e.value(), Value::Document(_) | Value::String(_)) => {
+        "weights" if !matches!(e.value(), Value::Document(_) | Value::Array(_) | Value::String(_)) => {
             Err(must_be(e, "an object"))
         }
         "default_language" | "language_override" if e.value().as_str().is_none() => {
@@ -191,14 +197,16 @@ fn check_of_a_kind(e: Elem<'_>, key: Option<&RawDoc>, raw: &RawDoc) -> Result<()
     }
 }
 
-fn check_projection(f: &Fields<'_>) -> Result<()> {
-    let Some(projection) = f.projection else { return Ok(()) };
-    if f.kind != IndexKind::Wildcard {
+/// Which key a projection may stand beside comes before what it is.
+fn check_projection(raw: &RawDoc, e: Elem<'_>) -> Result<()> {
+    let key = raw.get("key").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
+    if kind_of(key) != IndexKind::Wildcard {
         return Err(Error::bad_value(
             "The field 'wildcardProjection' is only allowed in an 'wildcard' index",
         ));
     }
-    if f.key.elem("$**").is_none() {
+    let projection = e.value().as_doc().ok_or_else(|| must_be(e, "a non-empty object"))?;
+    if key.elem("$**").is_none() {
         return Err(Error::failed_to_parse(
             "The field 'wildcardProjection' is only allowed when 'key' is {\"$**\": \u{b1}1}",
         ));
@@ -240,7 +248,14 @@ fn check_version(raw: &RawDoc, e: Elem<'_>) -> Result<i32> {
     if !v.is_number() {
         return Err(must_be(e, "a number"));
     }
-    let whole = v.as_i64().and_then(|n| i32::try_from(n).ok());
+    // A decimal counts as the nearest double.
+    let whole = match v {
+        Value::Decimal128(d) => {
+            let near: Option<f64> = d.to_string().parse().ok();
+            near.filter(|n| n.fract() == 0.0 && n.abs() < 2_147_483_648.0).map(|n| n as i32)
+        }
+        v => v.as_i64().and_then(|n| i32::try_from(n).ok()),
+    };
     match whole {
         Some(n @ (1 | 2)) => Ok(n),
         Some(n) => Err(cannot_create(format!(
@@ -393,7 +408,9 @@ pub(crate) fn check_id_index(f: &Fields<'_>, with_v: &RawDoc) -> Result<()> {
     if f.clustered {
         return Ok(());
     }
-    if let Some(e) = with_v.iter().find(|e| !matches!(e.name(), "key" | "name" | "v" | "ns" | "collation")) {
+    if let Some(e) =
+        with_v.iter().find(|e| !matches!(e.name(), "key" | "name" | "v" | "ns" | "_id" | "collation"))
+    {
         return Err(Error::new(
             ErrorCode::InvalidIndexSpecificationOption,
             format!(

@@ -18,7 +18,7 @@ pub(crate) fn normalized(raw: &RawDoc, f: &Fields<'_>, collation: Option<&RawDoc
     b.str("name", if is_id_key(f.key) { "_id_" } else { f.name });
     for e in raw {
         match e.name() {
-            "v" | "unique" | "prepareUnique" | "key" | "name" | "ns" | "dropDups" | "collation"
+            "v" | "unique" | "prepareUnique" | "key" | "name" | "ns" | "dropDups" | "_id" | "collation"
             | "clustered" => {}
             "sparse" | "background" => {
                 b.bool(e.name(), e.value().is_truthy());

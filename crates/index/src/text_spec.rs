@@ -18,7 +18,9 @@ fn refuse(text: impl Into<std::borrow::Cow<'static, str>>) -> Error {
 /// The stored form of a specification that has passed the general checks.
 pub(crate) fn stored(doc: &RawDoc) -> Result<DocBuf> {
     let sub = |name: &str| doc.get(name).and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
-    if doc.get("weights").is_some_and(|v| v.as_doc().is_none()) {
+    // A text names the wildcard, or nothing.
+    let everything = doc.get("weights").and_then(|v| v.as_str()) == Some(WILDCARD);
+    if !everything && doc.get("weights").is_some_and(|v| v.as_doc().is_none()) {
         return Err(refuse("text index option 'weights' must be an object"));
     }
     if let Some(collation) = doc.get("collation") {
@@ -26,6 +28,9 @@ pub(crate) fn stored(doc: &RawDoc) -> Result<DocBuf> {
     }
     let mut weights = BTreeMap::new();
     let key = stored_key(sub("key"), &mut weights)?;
+    if everything {
+        weights.insert(WILDCARD.to_owned(), 1);
+    }
     for e in sub("weights") {
         weights.insert(e.name().to_owned(), weight(e.value())?);
     }

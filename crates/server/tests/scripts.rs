@@ -155,6 +155,10 @@ fn map_reduce_gives_each_keys_values_as_one() {
         };
         // 3, 4 and 5, each the only value of its key.
         assert_eq!(reduced(&mut c, scoped).await, [(0.0, 8.0), (1.0, 10.0), (2.0, 12.0)]);
+        // A single value goes through `reduce` too, as in a real server.
+        let told =
+            doc! { "reduce": "function(key, values) { return 100 + values.length }", "query": { "_id": 3 } };
+        assert_eq!(reduced(&mut c, told).await, [(0.0, 101.0)]);
         // More values than are reduced at once.
         let many = "function() { for (var i = 0; i < 1000; i++) emit(this.k, 1) }";
         assert_eq!(

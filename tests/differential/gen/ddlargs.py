@@ -92,4 +92,61 @@ def others(rnd):
     yield {"db": "admin", "before": [{"$db": "df2", "dropDatabase": 1}], "cmd": {"renameCollection": "df.nosuch", "to": "df2.w"}}
 
 
-TOPICS = {"ddl.args.create": create, "ddl.args.collmod": collmod, "ddl.args.others": others}
+SPECS = [
+    {"key": 1, "foo": 1}, {"v": 3, "foo": 1}, {"name": 1, "foo": 1}, {"key": 1}, {"_id": 1}, {"_id": 1, "key": {"a": 1}, "name": "a"}, {"_id": 1, "key": {"_id": 1}, "name": "_id_"},
+    {"key": {"$**": 1}, "wildcardProjection": {"x": None}, "v": 2147483648.0}, {"wildcardProjection": {"x": None}}, {"wildcardProjection": {}, "key": {"a": 1}}, {"wildcardProjection": {}, "key": {"$**": 1}},
+    {"wildcardProjection": {"a": 1, "b": 0}, "key": {"$**": 1}}, {"wildcardProjection": {}, "v": 3}, {"v": 3, "wildcardProjection": {}}, {"wildcardProjection": 1, "key": 1}, {"wildcardProjection": {}, "weights": {}},
+    {"weights": {}, "wildcardProjection": {}}, {"key": {"a.$**": 1}, "wildcardProjection": {}, "v": 3}, {"key": {"$**": 1}, "wildcardProjection": 1, "v": 3}, {"wildcardProjection": 1, "key": []},
+    {"weights": {}, "v": 3}, {"weights": {}, "v": 1.5}, {"weights": {}}, {"weights": 1}, {"weights": None}, {"weights": {}, "key": {"a": 1}}, {"weights": 1, "key": {"a": 1}, "name": "x"}, {"weights": {}, "foo": 1},
+    {"weights": {}, "key": {"a": 1}, "name": "x"}, {"weights": [], "key": {"a": "text"}, "name": "x"}, {"weights": "x", "key": {"a": "text"}, "name": "x"}, {"weights": "$**", "key": {"a": "text"}, "name": "x"},
+    {"weights": {}, "key": {"a": 1}, "name": "n", "v": 1, "collation": {"locale": "en"}}, {"unique": True, "prepareUnique": True}, {"key": {"a": 1}, "name": "n", "v": 1, "collation": {"locale": "en"}, "unique": True, "prepareUnique": True},
+    {"key": {"s": 1}, "name": "a", "unique": True, "prepareUnique": True, "wildcardProjection": {}}, {"originalSpec": {}, "collation": {}}, {"originalSpec": {"a": 1}}, {"originalSpec": {"a": 1}, "key": {"a": 1}, "name": "o"},
+    {"dropDups": "x", "v": 3}, {"clustered": "x", "foo": 3}, {"clustered": 1, "sparse": 3}, {"clustered": 1, "_id": 3}, {"clustered": True, "key": {"a": 1}, "name": "n", "weights": {}},
+    {"clustered": True, "unique": True, "key": {"_id": 1}, "name": "n", "expireAfterSeconds": 5}, {"clustered": True, "unique": True, "key": {"_id": 1}, "name": "n", "ns": 1}, {"clustered": True, "unique": True, "key": {"_id": 1}, "name": "n", "v": 2},
+    {"partialFilterExpression": {"a..b": {"$bitsAllClear": [INF]}, "$expr": "$p"}}, {"partialFilterExpression": {"$expr": "$p", "a": {"$size": "x"}}}, {"partialFilterExpression": {"$or": [{"a": {"$size": "x"}}, {"$expr": 1}]}},
+    {"partialFilterExpression": {"$or": [{"$expr": 1}, {"a": {"$size": "x"}}]}}, {"partialFilterExpression": {"a": {"$elemMatch": "a"}, "$jsonSchema": 1}},
+] + [{"v": D(v)} for v in ["-1E-6176", "1E-100", "0", "0.5", "2", "3", "-0", "2.0000000000000000001", "NaN", "1E+40"]] + [{"v": D("2.0"), "key": {"a": 1}, "name": "a"}]
+
+SERIES = [
+    {"key": 1}, {"key": {}, "name": 1}, {"key": []}, {"key": None}, {"partialFilterExpression": 1, "key": 1}, {"partialFilterExpression": 1, "collation": {}}, {"unique": True, "key": 1}, {"key": 1, "unique": True},
+    {"unique": True, "collation": {}, "partialFilterExpression": {"a": 1}}, {"sparse": True, "collation": {}, "partialFilterExpression": {"a": 1}}, {"foo": 1, "collation": {}, "partialFilterExpression": {"a": 1}},
+    {"partialFilterExpression": {"a": 1}, "unique": True, "collation": {}}, {"collation": {}}, {"key": {"a": 1}, "name": "n", "partialFilterExpression": {"m": 1}, "collation": {"locale": "en"}},
+    {"sparse": False, "key": {"a": 1}, "name": "z"}, {"sparse": True, "key": 1}, {"sparse": True, "key": {}}, {"sparse": True, "key": {"a": "text"}}, {"expireAfterSeconds": True, "key": 1},
+    {"key": {"a": "text"}, "unique": True}, {"key": {"a": 1}, "name": "o", "originalSpec": {}},
+] + [{"partialFilterExpression": f} for f in [{"$where": "a"}, {"$text": {"$search": "a"}}, {"a": {"$near": [0, 0]}}, {"$expr": 1}, {"$expr": {"$eq": ["$m", 1]}}, {"$expr": {"$eq": ["$a", 1]}}, {"$expr": {"$foo": 1}}, {"$jsonSchema": 1}, {"a": {"$foo": 1}}, {"m": {"$foo": 1}}, {"$and": []}, {"$and": 1}, {"$foo": 1}, {"$comment": "a"}, [], {"a": {"$size": 1}}, {"$alwaysTrue": 1}]]
+
+
+def mistakes(rnd):
+    """Which of two mistakes in a definition is told, on a collection, a time series and a view."""
+    kinds = [{"create": "w"}, {"create": "w", "timeseries": {"timeField": "t", "metaField": "m"}}, {"create": "w", "viewOn": "src"}]
+    listed = [{"listIndexes": "w"}]
+    for kind, specs in zip(kinds, [SPECS, SERIES, [{"key": {"a": 1}}, {"key": {"a": 1}, "name": "*"}, {"key": {"_id": -1}, "name": "n"}, {"key": {"a": 1}, "name": "a", "expireAfterSeconds": -1}, {"key": {"a": 1}, "name": ""}]]):
+        for spec in specs:
+            yield {"pre": [kind], "cmd": {"createIndexes": "w", "indexes": [spec]}, "after": False, "then": listed if "key" in spec and kind is kinds[0] else []}
+    for kind in kinds:
+        for spec in [{"key": {"a": 1}, "name": "x", "unique": True}, {"key": {"a": 1}, "name": "x", "expireAfterSeconds": -1}, {"key": 1}, {"key": {"a": 1}, "name": ""}]:
+            yield {"pre": [kind], "cmd": {"createIndexes": "w", "indexes": [spec], "commitQuorum": "nope"}, "after": False}
+    for more in [{}, {"timeseries": {"granularity": "hours"}}, {"index": {"name": "zz", "hidden": True}}, {"validator": {"a": {"$within": {}}}}, {"validator": {"$foo": 1}, "validationLevel": "off"}, {"cappedSize": 1}, {"expireAfterSeconds": 100}]:
+        yield {"pre": [kinds[1]], "cmd": {"collMod": "w", **more}, "after": False}
+    for field in [{"bsonType": "a"}, {"bsonType": "a", "x": 1}, {"x": 1, "bsonType": "a"}, {"bsonType": "number"}, {"bsonType": 1}, {"bsonType": "double"}, {"bsonType": "a", "path": 1}, {"path": 1, "bsonType": "a"}]:
+        yield {"cmd": {"create": "w", "encryptedFields": {"fields": [field]}}}
+        yield {"cmd": {"create": "w", "encryptedFields": {"fields": [field], "foo": 1}}}
+    for spec in [{"_id": 1}, {"v": 3, "foo": 1}, {"_id": 5, "key": {"_id": 1}, "name": "_id_"}]:
+        yield {"cmd": {"create": "w", "idIndex": spec}, "then": listed}
+    for stage in [{"$merge": "wv"}, {"$out": "wv"}]:
+        for first in [{"$match": {"a": 1}}, {"$project": {"a": {"$divide": [1, {"$subtract": ["$_id", "$_id"]}]}}}, {"$project": {"a": 1}}]:
+            yield {"docs": [{"_id": 1}], "before": [{"drop": "wv"}, {"create": "wv", "viewOn": "w"}], "cmd": {"aggregate": "w", "pipeline": [first, stage], "cursor": {}}}
+    for scale in [L(9007199254740993), L(2147483648), L(-4294967295), L(-1), 1e10, 0, -1]:
+        yield {"cmd": {"dbStats": 1, "scale": scale}, "shape": True}
+    for name in ["stopRecordingTraffic", "startRecordingTraffic", "reapLogicalSessionCacheNow"]:
+        yield {"cmd": {name: 1}}
+        yield {"db": "admin", "cmd": {name: 1}}
+    for more in [{"x": 1}, {"x": 1, "action": "disable"}, {"action": "disable", "x": 1}, {"action": "zzz", "x": 1}, {"x": 1, "action": 1}, {"action": None}, {"action": 1, "x": 1}]:
+        yield {"db": "admin", "cmd": {"setFreeMonitoring": 1, **more}}
+    for more in [{"changeStreamOptions": {"preAndPostImages": {"expireAfterSeconds": "off"}}}, {"foo": 1}, {}]:
+        yield {"db": "admin", "cmd": {"setClusterParameter": more, "writeConcern": {"w": 1}}}
+    for file in [{"$a": 1}, {"$in": 1}, {"$gt": 1}, {"a": 1}, {"a": {"$b": 1}}, None, 5]:
+        yield {"cmd": {"filemd5": file}}
+
+
+TOPICS = {"ddl.args.mistakes": mistakes, "ddl.args.create": create, "ddl.args.collmod": collmod, "ddl.args.others": others}

@@ -54,7 +54,9 @@ impl Catalog {
             ));
         }
         check_collection_options(&coll, &command, self.now_ms() / 1000)?;
-        check_series_options(&coll, &command)?;
+        if command.elem("timeseries").is_some() && coll.options.time_series.is_none() {
+            return Err(not_a_series());
+        }
         let dry_run = command.get("dryRun").is_some_and(|v| v.is_truthy());
         let mut reply = DocBuilder::new();
         let mut logged = command.clone();
@@ -188,11 +190,10 @@ pub(crate) fn not_a_series() -> Error {
 }
 
 /// Options of time series on others, and of others on time series.
-fn check_series_options(coll: &Collection, command: &RawDoc) -> Result<()> {
+fn check_collection_options(coll: &Collection, command: &RawDoc, now_secs: i64) -> Result<()> {
     let of_series = coll.options.time_series.is_some();
     for e in command.iter().skip(1) {
         match e.name() {
-            "timeseries" if !of_series => return Err(not_a_series()),
             name
             @ ("validator" | "validationLevel" | "validationAction" | "changeStreamPreAndPostImages")
                 if of_series =>
@@ -202,15 +203,6 @@ fn check_series_options(coll: &Collection, command: &RawDoc) -> Result<()> {
                     format!("option not supported on a time-series collection: {name}"),
                 ));
             }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn check_collection_options(coll: &Collection, command: &RawDoc, now_secs: i64) -> Result<()> {
-    for e in command.iter().skip(1) {
-        match e.name() {
             "validator" => {
                 let filter = e.value().as_doc().ok_or_else(|| wrong_type("collMod", e, "type 'object'"))?;
                 if !filter.is_empty() {
@@ -220,7 +212,7 @@ fn check_collection_options(coll: &Collection, command: &RawDoc, now_secs: i64) 
                 durable::validator_matcher(filter, &ctx)
                     .map_err(|e| e.context("Parsing of collection validator failed"))?;
             }
-            "cappedSize" | "cappedMax" if !coll.is_capped() => {
+            "cappedSize" | "cappedMax" if !coll.is_capped() && !of_series => {
                 return Err(invalid("Collection must be capped."));
             }
             "expireAfterSeconds" if !coll.is_clustered() => {

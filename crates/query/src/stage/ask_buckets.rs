@@ -3,9 +3,9 @@
 use super::conditions::{conditions, joined};
 use super::unpack_bucket::UnpackBucket;
 use crate::ctx::QueryCtx;
-use crate::matcher::{BUCKET_HOLDS, is_askable};
+use crate::matcher::{BUCKET_HOLDS, Matcher, is_askable};
 use crate::timeseries::{TimeSeries, id_seconds};
-use pando_base::{Error, Result};
+use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, ObjectId, RawDoc, Value};
 
 /// A condition on the buckets that may hold measurements which meet `filter`.
@@ -31,12 +31,22 @@ pub fn bucket_filter(series: &TimeSeries, filter: &RawDoc, collated: bool) -> Do
 /// The filter of a partial index, over buckets: those which may hold measurements that it covers. 5916301 when a
 /// condition cannot be asked of buckets.
 pub fn partial_filter(series: &TimeSeries, filter: &RawDoc, collated: bool) -> Result<DocBuf> {
+    Matcher::parse_restricted(filter, &QueryCtx::default())?;
     let mut conds = Vec::new();
     conditions(filter, &mut conds);
     let mut of_buckets = Vec::new();
     for c in conds {
+        if c.elem("$comment").is_some() {
+            continue;
+        }
+        // No index's filter computes; that is told of expressions which could be asked of buckets.
+        if let Some(expr) = c.get("$expr").filter(|expr| is_of_source(series, expr)) {
+            let text =
+                format!("Error in specification {expr} :: caused by :: $expr is not allowed in this context");
+            return Err(Error::new(ErrorCode::QueryFeatureNotAllowed, text));
+        }
         let asked = bucket_filter(series, &c, collated);
-        if asked.is_empty() {
+        if asked.is_empty() || c.elem("$expr").is_some() {
             return Err(Error::location(
                 5_916_301,
                 format!(
@@ -48,6 +58,21 @@ pub fn partial_filter(series: &TimeSeries, filter: &RawDoc, collated: bool) -> R
         of_buckets.push(asked);
     }
     Ok(if of_buckets.is_empty() { DocBuf::new() } else { joined(&of_buckets) })
+}
+
+/// Whether an expression looks at the source only, or at nothing.
+fn is_of_source(series: &TimeSeries, v: &Value<'_>) -> bool {
+    match v {
+        Value::String(s) => match s.strip_prefix('$') {
+            Some(path) => {
+                let rest = series.meta_field.as_deref().and_then(|meta| path.strip_prefix(meta));
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            }
+            None => true,
+        },
+        Value::Document(d) | Value::Array(d) => d.iter().all(|e| is_of_source(series, &e.value())),
+        _ => true,
+    }
 }
 
 /// Translates questions about measurements into questions about buckets.

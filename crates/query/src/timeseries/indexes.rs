@@ -4,7 +4,7 @@ use super::TimeSeries;
 use super::meta_only::renamed;
 use crate::stage::partial_filter;
 use pando_base::{Error, ErrorCode, Result};
-use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 
 const MIN: &str = "control.min.";
 const MAX: &str = "control.max.";
@@ -47,39 +47,78 @@ pub fn key_on_buckets(series: &TimeSeries, key: &RawDoc) -> Result<DocBuf> {
     Ok(b.finish())
 }
 
-/// Kinds of indexes that time series have not.
-fn check_kind(series: &TimeSeries, spec: &RawDoc) -> Result<()> {
-    let refuse = |text: &'static str| Err(Error::new(ErrorCode::InvalidOptions, text));
-    let on = |name: &str| spec.get(name).is_some_and(|v| v.is_truthy());
-    if on("unique") {
-        return refuse("Unique indexes are not supported on time-series collections");
+fn refuse(text: &'static str) -> Error {
+    Error::new(ErrorCode::InvalidOptions, text)
+}
+
+/// A field that has to be an object, whatever kind of index is asked for. An array counts as one.
+fn object<'a>(spec: &'a RawDoc, name: &str) -> Result<&'a RawDoc> {
+    let missing = |name: &str| {
+        let text = format!("invalid parameter: expected an object ({name})");
+        Err(Error::location(10_065, text))
+    };
+    match spec.get(name) {
+        Some(Value::Document(d) | Value::Array(d)) => Ok(d),
+        Some(_) => missing(name),
+        None => missing(""),
     }
-    if spec.elem("expireAfterSeconds").is_some() {
-        return refuse("TTL indexes are not supported on time-series collections");
+}
+
+fn key_of_spec(spec: &RawDoc) -> Result<&RawDoc> {
+    let key = object(spec, "key")?;
+    match key.is_empty() {
+        true => {
+            let text = "BadValue: Empty object is not a valid index spec";
+            Err(Error::new(ErrorCode::CannotCreateIndex, text))
+        }
+        false => Ok(key),
     }
-    let Some(key) = spec.get("key").and_then(|v| v.as_doc()) else { return Ok(()) };
-    if key.iter().any(|e| matches!(e.value(), Value::String("text"))) {
-        return refuse("Text indexes are not supported on time-series collections");
+}
+
+/// Kinds of indexes that time series have not, told field by field.
+fn check_field(series: &TimeSeries, spec: &RawDoc, e: Elem<'_>) -> Result<()> {
+    match e.name() {
+        "unique" if e.value().is_truthy() => {
+            Err(refuse("Unique indexes are not supported on time-series collections"))
+        }
+        "expireAfterSeconds" => Err(refuse("TTL indexes are not supported on time-series collections")),
+        // Whether it is true or false.
+        "sparse" => {
+            let measured = |e: Elem<'_>| e.name() != series.time_field && renamed(series, e.name()).is_none();
+            match key_of_spec(spec)?.iter().any(measured) {
+                true => Err(refuse("Sparse indexes are not supported on time-series measurements")),
+                false => Ok(()),
+            }
+        }
+        "key" => match key_of_spec(spec)?.iter().any(|e| e.value().as_str() == Some("text")) {
+            true => Err(refuse("Text indexes are not supported on time-series collections")),
+            false => Ok(()),
+        },
+        PARTIAL => {
+            object(spec, PARTIAL)?;
+            match spec.elem("collation") {
+                Some(_) => Err(Error::new(
+                    ErrorCode::IndexOptionsConflict,
+                    "On a time-series collection, partialFilterExpression and collation arguments are incompatible",
+                )),
+                None => Ok(()),
+            }
+        }
+        _ => Ok(()),
     }
-    let measured =
-        |e: pando_bson::Elem<'_>| e.name() != series.time_field && renamed(series, e.name()).is_none();
-    if on("sparse") && key.iter().any(measured) {
-        return refuse("Sparse indexes are not supported on time-series measurements");
-    }
-    Ok(())
 }
 
 /// An index specification over buckets. `collated`: the collection has a collation, which the index takes over.
 pub fn index_on_buckets(series: &TimeSeries, spec: &RawDoc, collated: bool) -> Result<DocBuf> {
-    check_kind(series, spec)?;
     let own = spec.get("collation").and_then(|c| c.as_doc()?.get("locale")?.as_str());
     let collated = own.map_or(collated, |locale| locale != "simple");
     let mut b = DocBuilder::with_capacity(spec.byte_len() + 64);
     for e in spec {
-        match (e.name(), e.value()) {
-            ("key", Value::Document(key)) => b.raw_doc("key", &key_on_buckets(series, key)?),
-            (PARTIAL, Value::Document(filter)) => {
-                b.raw_doc(PARTIAL, &partial_filter(series, filter, collated)?);
+        check_field(series, spec, e)?;
+        match e.name() {
+            "key" => b.raw_doc("key", &key_on_buckets(series, object(spec, "key")?)?),
+            PARTIAL => {
+                b.raw_doc(PARTIAL, &partial_filter(series, object(spec, PARTIAL)?, collated)?);
                 b.raw_doc(ORIGINAL, spec)
             }
             _ => b.elem(e),

@@ -5,7 +5,7 @@ use super::create::CreateArgs;
 use crate::declare::kind;
 use crate::declare::kinds::Object;
 use pando_base::{Error, HashSet, Result};
-use pando_bson::shape::{Field, Means, Null, Range, Shape, check_fields};
+use pando_bson::shape::{Field, Means, Null, Range, Shape, check_fields, wrong_type_at};
 use pando_bson::{ElementType, RawDoc, Value};
 
 /// Types whose values can be looked up while encrypted.
@@ -32,7 +32,7 @@ const QUERY: &[Field] = &[
 const FIELD: &[Field] = &[
     Field::required("keyId", Shape::Uuid),
     Field::required("path", Shape::String).means(Means::FieldName),
-    Field::optional("bsonType", Shape::String),
+    Field::optional("bsonType", Shape::Checked { like: &[Shape::String], check: check_type }),
     Field::optional("queries", Shape::Checked { like: &[Shape::Fields(QUERY)], check: check_queries })
         .null(Null::Value),
 ];
@@ -43,6 +43,14 @@ const CONFIG: &[Field] = &[
     Field::required("fields", Shape::List(&Shape::Fields(FIELD))),
 ];
 kind! { pub EncryptedFields like Object { SHAPE: Shape::Fields(CONFIG) } }
+
+fn check_type(path: &str, v: &Value<'_>) -> Result<()> {
+    match v.as_str() {
+        Some(name) if ElementType::named(name).is_some() => Ok(()),
+        Some(name) => Err(Error::bad_value(format!("Unknown type name: {name}"))),
+        None => Err(wrong_type_at(path, v, &["string"])),
+    }
+}
 
 /// A query, whose fields are told as if they were the field's, or a list of them.
 fn check_queries(path: &str, v: &Value<'_>) -> Result<()> {
@@ -97,13 +105,7 @@ fn check_paths(config: &RawDoc) -> Result<()> {
         {
             return Err(Error::location(6_338_401, "Duplicate key ids are not allowed"));
         }
-        let bson_type = match f.get("bsonType").and_then(|v| v.as_str()) {
-            None => None,
-            Some(name) => {
-                let unknown = || Error::bad_value(format!("Unknown type name: {name}"));
-                Some(ElementType::named(name).ok_or_else(unknown)?)
-            }
-        };
+        let bson_type = f.get("bsonType").and_then(|v| ElementType::named(v.as_str()?));
         let queries = f.get("queries");
         if bson_type.is_none() && matches!(queries, Some(Value::Document(_))) {
             return Err(Error::location(

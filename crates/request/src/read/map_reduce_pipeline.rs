@@ -158,15 +158,16 @@ impl MapReduceArgs<'_> {
     fn reduce_names(&self) -> String {
         format!("{} var reduce = ({}\n);", self.scope_names(), text_of(self.reduce))
     }
-    /// The state: the key, what waits, and the scope.
+    /// The state: the key, what waits, whether all of it came out of `reduce`, and the scope. A single value goes through
+    /// `reduce` too.
     fn reducing(&self) -> DocBuf {
         let names = format!("var scope = s.scope; {}", self.reduce_names());
-        let reduced = "var r = reduce(s.k, s.v); s.v = [r === undefined ? null : r];";
+        let reduced = "var r = reduce(s.k, s.v); s.v = [r === undefined ? null : r]; s.r = true;";
         let accumulate = format!(
-            "function(s, k, v) {{ s.k = k; s.v.push(v); if (s.v.length < {VALUES_AT_ONCE}) return s; {names} {reduced} return s; }}"
+            "function(s, k, v) {{ s.k = k; s.v.push(v); s.r = false; if (s.v.length < {VALUES_AT_ONCE}) return s; {names} {reduced} return s; }}"
         );
         let mut b = DocBuilder::new();
-        b.str("init", "function(scope) { return { k: null, v: [], scope: scope }; }");
+        b.str("init", "function(scope) { return { k: null, v: [], r: false, scope: scope }; }");
         b.array("initArgs", |a| {
             a.doc(|l| {
                 l.raw_doc("$literal", self.scope().unwrap_or(RawDoc::empty()));
@@ -177,11 +178,8 @@ impl MapReduceArgs<'_> {
             a.str("$emits.k");
             a.str("$emits.v");
         });
-        b.str("merge", "function(a, b) { return { k: a.k, v: a.v.concat(b.v), scope: a.scope }; }");
-        b.str(
-            "finalize",
-            &format!("function(s) {{ if (s.v.length > 1) {{ {names} {reduced} }} return s.v[0]; }}"),
-        );
+        b.str("merge", "function(a, b) { return { k: a.k, v: a.v.concat(b.v), r: false, scope: a.scope }; }");
+        b.str("finalize", &format!("function(s) {{ if (!s.r) {{ {names} {reduced} }} return s.v[0]; }}"));
         b.str("lang", "js");
         b.finish()
     }

@@ -36,15 +36,23 @@ impl Kind for Scale {
     const SHAPE: Shape = Shape::Checked { like: &[Shape::Number], check: check_scale };
     const NULL: Null = Null::Value;
     fn read(v: Value<'_>) -> Option<i64> {
-        Some(safe_i64(&v).unwrap_or(1))
+        Some(scale_of(&v).unwrap_or(1))
     }
     fn spell(n: &i64, name: &str, b: &mut DocBuilder) {
         b.i64(name, *n);
     }
 }
 
+/// A long counts by its last 32 bits, as in MongoDB.
+fn scale_of(v: &Value<'_>) -> Option<i64> {
+    match v {
+        Value::Int64(n) => Some(i64::from(*n as i32)),
+        v => safe_i64(v),
+    }
+}
+
 fn check_scale(_: &str, v: &Value<'_>) -> Result<()> {
-    match safe_i64(v) {
+    match scale_of(v) {
         Some(n) if (1..=i64::from(i32::MAX)).contains(&n) => Ok(()),
         None if !v.is_truthy() => Ok(()),
         Some(_) => Err(Error::uncoded("scale has to be > 0")),

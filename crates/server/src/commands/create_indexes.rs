@@ -23,14 +23,6 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let specs = if ignore_unknown { known.iter().map(|s| &**s).collect() } else { specs };
     let series = server.access.series_of_definition(&ns, args.by_buckets == Some(true))?;
     ctx.arguments_read()?;
-    let quorum = args.commit_quorum.unwrap_or(Value::String("votingMembers"));
-    let quorum = checked_quorum(server, "createIndexes", &quorum).and_then(|quorum| {
-        let on = series.as_ref().map_or(&ns, |s| &s.buckets);
-        args.collection_uuid.map_or(Ok(()), |uuid| server.access.check_uuid(on, Uuid(uuid)))?;
-        Ok(quorum.to_doc())
-    });
-    // Mistakes in the request itself are told before those that only this set can see.
-    let quorum = quorum.map_err(|e| check_form(&ns, &specs).err().unwrap_or(e))?;
     let on_buckets: Vec<DocBuf> = match &series {
         Some(s) => {
             let definitions = server.access.definitions();
@@ -40,6 +32,12 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         None => Vec::new(),
     };
     let specs = if series.is_some() { on_buckets.iter().map(|s| &**s).collect() } else { specs };
+    // Mistakes in the request itself are told before those that only this set and its collections can see.
+    check_form(&ns, &specs)?;
+    let quorum = args.commit_quorum.unwrap_or(Value::String("votingMembers"));
+    let quorum = checked_quorum(server, "createIndexes", &quorum)?.to_doc();
+    let on = series.as_ref().map_or(&ns, |s| &s.buckets);
+    args.collection_uuid.map_or(Ok(()), |uuid| server.access.check_uuid(on, Uuid(uuid)))?;
     let ns = series.map_or(ns, |s| s.buckets);
     server.upkeep.admission.before_write(ctx).await?;
     let active_max = server.instance.params.int(Param::maxNumActiveUserIndexBuilds);
@@ -70,7 +68,7 @@ fn check_form(ns: &Namespace, specs: &[&RawDoc]) -> Result<()> {
     if specs.is_empty() {
         return Err(Error::bad_value("Must specify at least one index to create"));
     }
-    IndexSpec::parse_all(specs, None).map(drop)
+    IndexSpec::check_forms(specs)
 }
 
 /// A number of members that hold data, or a name for some of them.

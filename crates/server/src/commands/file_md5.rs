@@ -4,6 +4,8 @@ use super::prelude::*;
 use md5::digest::common::hazmat::SerializableState;
 use md5::{Digest, Md5};
 use pando_access::Acquisition;
+use pando_query::QueryCtx;
+use pando_query::matcher::Matcher;
 use pando_query::plan::Hint;
 use pando_request::{FileMd5Args, FindArgs};
 
@@ -14,6 +16,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let ns = args.chunks(&req)?;
     ctx.arguments_read()?;
     let partial = args.is_partial();
+    let first = args.start_at.filter(|_| partial).unwrap_or(0);
+    let filter = of_file(req.first().value(), first)?;
     let hasher = match args.state.filter(|_| partial) {
         None => Md5::new(),
         Some(v) => {
@@ -24,10 +28,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     };
     let coll = server.access.collection(ctx, &ns)?;
     // Whoever goes on says with which chunk.
-    let first = args.start_at.filter(|_| partial).unwrap_or(0);
     let mut file = File { hasher, chunks: first, partial };
     if let Some(coll) = coll {
-        read(server, ctx, &coll, req.first().value(), &mut file).await?;
+        read(server, ctx, &coll, &filter, &mut file).await?;
     }
     let mut r = Reply::new();
     if partial {
@@ -37,6 +40,20 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let digest = file.hasher.finalize();
     r.body.str("md5", &digest.iter().map(|b| format!("{b:02x}")).collect::<String>());
     Ok(r)
+}
+
+/// The chunks of a file from one on. An id may be a condition on ids.
+fn of_file(id: Value<'_>, first: i32) -> Result<DocBuf> {
+    let mut b = DocBuilder::new();
+    b.value("files_id", id);
+    b.doc("n", |d| {
+        d.i32("$gte", first);
+    });
+    let filter = b.finish();
+    match Matcher::parse(&filter, &QueryCtx::default()) {
+        Ok(_) => Ok(filter),
+        Err(_) => Err(Error::location(17240, format!("Can't canonicalize query {filter}"))),
+    }
 }
 
 /// What has been read of a file.
@@ -52,7 +69,7 @@ async fn read(
     server: &Server,
     ctx: &OpCtx,
     coll: &Acquisition,
-    id: Value<'_>,
+    filter: &RawDoc,
     file: &mut File,
 ) -> Result<()> {
     let Some(index) = coll.ready_indexes().iter().find(|i| is_by_file(&i.spec.key)) else {
@@ -62,18 +79,8 @@ async fn read(
         ));
     };
     let hint = Some(Hint::Name(index.name().to_owned()));
-    let filter = {
-        let mut b = DocBuilder::new();
-        b.doc("files_id", |d| {
-            d.value("$eq", id);
-        });
-        b.doc("n", |d| {
-            d.i32("$gte", file.chunks);
-        });
-        b.finish()
-    };
     let sort = pando_bson::doc! { "files_id": 1, "n": 1 }.to_raw();
-    let find = FindArgs { filter: Some(&filter), sort: Some(&sort), hint, ..FindArgs::default() };
+    let find = FindArgs { filter: Some(filter), sort: Some(&sort), hint, ..FindArgs::default() };
     server
         .crud
         .reads

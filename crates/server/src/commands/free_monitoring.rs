@@ -13,15 +13,24 @@ pub(super) async fn status(_: &Server, _: &OpCtx, req: Request<'_>) -> Result<Re
 pub(super) async fn set(_: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     const OWNER: &str = "setFreeMonitoring";
     let mut action = None;
-    // What it does not know it passes over, as a real server does.
-    for arg in req.given_args(OWNER, &["action"]).filter(|arg| arg.name() == "action") {
-        action = Some(arg.str()?);
+    for arg in req.args(OWNER) {
+        match arg.name() {
+            "action" if !arg.is_absent() => action = Some(checked_action(OWNER, arg.str()?)?),
+            "action" => {}
+            _ => return Err(arg.unknown()),
+        }
     }
     match action.ok_or_else(|| missing(OWNER, "action"))? {
         "disable" => Ok(Reply::new()),
-        "enable" => Err(Error::location(50840, "Free Monitoring is disabled: its service has ended")),
+        _ => Err(Error::location(50840, "Free Monitoring is disabled: its service has ended")),
+    }
+}
+
+fn checked_action<'a>(owner: &str, action: &'a str) -> Result<&'a str> {
+    match action {
+        "disable" | "enable" => Ok(action),
         other => Err(Error::bad_value(format!(
-            "Enumeration value '{other}' for field '{OWNER}.action' is not a valid value."
+            "Enumeration value '{other}' for field '{owner}.action' is not a valid value."
         ))),
     }
 }

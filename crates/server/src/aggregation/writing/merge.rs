@@ -61,16 +61,17 @@ pub(super) struct MergeJob<'a> {
 
 impl MergeJob<'_> {
     pub(super) async fn run(&self, rows: &mut Rows<'_>) -> Result<()> {
-        if self.writes.reads.access.definitions().is_view(self.into) {
-            return Err(while_running(Error::new(
-                ErrorCode::CommandNotSupportedOnView,
-                format!("Namespace {} is a view, not a collection", self.into),
-            )));
-        }
         loop {
             let batch = rows.next_batch().await?;
             if batch.is_empty() {
                 return Ok(());
+            }
+            // A view is in the way of results only: without any there is no mistake.
+            if self.writes.reads.access.definitions().is_view(self.into) {
+                return Err(while_running(Error::new(
+                    ErrorCode::CommandNotSupportedOnView,
+                    format!("Namespace {} is a view, not a collection", self.into),
+                )));
             }
             let batch: Vec<Row> =
                 batch.into_iter().map(|r| self.with_id(r)).collect::<Result<_>>().map_err(while_running)?;
