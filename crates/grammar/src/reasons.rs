@@ -1,7 +1,7 @@
 //! Differences that are accepted, each with its reason: `reasons.json` beside this crate's manifest.
 //!
 //! An entry may say which command, which codes, which kind of difference and which text (of the command as JSON, or of one of
-//! the two answers) it is about; all that it says must fit.
+//! the two answers) it is about, and that the answers are the same but for the order of fields (`shuffled`); all that it says must fit.
 
 use crate::compare::Difference;
 use crate::program::Program;
@@ -44,6 +44,7 @@ impl Reasons {
                     "text" => texts.iter().any(|t| cmd.contains(t)),
                     "ours_text" => texts.iter().any(|t| d.ours.contains(t)),
                     "theirs_text" => texts.iter().any(|t| d.theirs.contains(t)),
+                    "shuffled" => same_letters(&d.ours, &d.theirs),
                     _ => key == "reason",
                 }
             })
@@ -64,6 +65,16 @@ impl Reasons {
     }
 }
 
+/// Two texts of the same letters: documents whose fields have another order.
+fn same_letters(a: &str, b: &str) -> bool {
+    let sorted = |s: &str| {
+        let mut letters: Vec<u8> = s.bytes().collect();
+        letters.sort_unstable();
+        letters
+    };
+    a != b && sorted(a) == sorted(b)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,7 +82,7 @@ mod tests {
     #[test]
     fn every_entry_says_why_and_what() {
         const KEYS: &[&str] =
-            &["command", "kind", "ours", "theirs", "text", "ours_text", "theirs_text", "reason"];
+            &["command", "kind", "ours", "theirs", "text", "ours_text", "theirs_text", "shuffled", "reason"];
         for e in &Reasons::read().entries {
             assert!(e.get("reason").and_then(Bson::as_str).is_some_and(|r| r.len() > 20), "{e:?}");
             assert!(e.len() > 1 && e.iter().all(|(k, _)| KEYS.contains(&k)), "{e:?}");

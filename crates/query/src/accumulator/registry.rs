@@ -183,9 +183,9 @@ fn keyed(
     let (mut output, mut sort, mut n) = (None, None, None);
     for f in d {
         match f.name() {
-            "output" => output = Some(p.parse(f.value())?),
+            "output" => output = Some(f.value()),
             "sortBy" => match f.value() {
-                Value::Document(spec) => sort = Some(SortPattern::parse(spec)?),
+                Value::Document(spec) => sort = Some(spec),
                 _ => return Err(Error::location(10065, "invalid parameter: expected an object (sortBy)")),
             },
             "n" if !single => n = Some(p.parse(f.value())?),
@@ -197,6 +197,9 @@ fn keyed(
     }
     let output = output.ok_or_else(|| Error::location(5788004, "Missing value for 'output'"))?;
     let sort = sort.ok_or_else(|| Error::location(5788005, "Missing value for 'sortBy'"))?;
+    let sort = SortPattern::parse(sort)?;
+    p.metas.extend(sort.metas());
+    let output = p.parse(output)?;
     let keys = SortKeys::new(Arc::new(sort), p.ctx.collation.clone());
     let make = match n {
         Some(n) => Make::N { name, kind, n },

@@ -83,8 +83,19 @@ impl Weekday {
 /// The instant `amount` units later; `None` when it does not fit.
 pub fn add(ms: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
     if let Some(length) = unit.ms() {
+        let ms = if unit == Unit::Millisecond { ms } else { with_second(ms)? };
         return ms.checked_add(amount.checked_mul(length)?);
     }
+    add_days_or_months(ms, unit, amount, zone).and_then(with_second)
+}
+
+/// Instants before the first whole second that there is are none that seconds and longer units could be added to, or days and
+/// longer units could lead to.
+fn with_second(ms: i64) -> Option<i64> {
+    (ms >= i64::MIN / 1000 * 1000).then_some(ms)
+}
+
+fn add_days_or_months(ms: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
     let local: Civil = zone.civil(ms);
     let (days, months) = unit.length();
     if days > 0 {

@@ -137,6 +137,8 @@ impl<'a> ParseCtx<'a> {
         let constant = |v: Val<'static>| Ok(Expr::Const(path.of_value(v.value()).into_owned()));
         match name {
             "ROOT" | "CURRENT" => Ok(Expr::Field(path)),
+            // Known to every server, and filled by searches, which there are none of here.
+            SEARCH_META => Ok(Expr::Const(Val::Missing)),
             "REMOVE" => Ok(Expr::Const(Val::Missing)),
             "NOW" => constant(Val::date(vars.now_ms)),
             "CLUSTER_TIME" => match vars.cluster_time {
@@ -291,6 +293,9 @@ fn check_var_rest(name: &str) -> Result<()> {
         ))),
     }
 }
+
+/// The variable that tells about a search.
+pub(crate) const SEARCH_META: &str = "SEARCH_META";
 
 /// Named arguments of an operator, in the order of `names`.
 ///

@@ -62,7 +62,6 @@ impl SortPattern {
                     }
                 }
                 v if v.is_number() => {
-                    check_path(path)?;
                     let descending = match crate::matcher::truncated_i64(v) {
                         Some(1) => false,
                         Some(-1) => true,
@@ -73,6 +72,7 @@ impl SortPattern {
                             ));
                         }
                     };
+                    check_path(path)?;
                     SortPart { path: path.to_owned(), descending, meta: None }
                 }
                 _ => return Err(Error::location(15974, format!("Illegal key in $sort specification: {e}"))),

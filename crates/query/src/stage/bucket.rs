@@ -3,7 +3,7 @@
 use crate::expr::ParseCtx;
 use pando_base::{Error, Result};
 use pando_bson::compare::canonical_type;
-use pando_bson::{DocBuf, DocBuilder, Elem, Value};
+use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 
 pub(super) fn rewritten(e: Elem<'_>, p: &ParseCtx<'_>) -> Result<DocBuf> {
     let Value::Document(spec) = e.value() else {
@@ -24,7 +24,7 @@ pub(super) fn rewritten(e: Elem<'_>, p: &ParseCtx<'_>) -> Result<DocBuf> {
                     ),
                 ));
             }
-            ("boundaries", Value::Array(a)) => boundaries = Some(a),
+            ("boundaries", Value::Array(a)) => boundaries = Some(check_boundaries(a, p)?),
             ("boundaries", v) => {
                 return Err(Error::location(
                     40200,
@@ -34,7 +34,11 @@ pub(super) fn rewritten(e: Elem<'_>, p: &ParseCtx<'_>) -> Result<DocBuf> {
                     ),
                 ));
             }
-            ("default", v) => default = Some(v),
+            ("default", v) if is_constant(v, p)? => default = Some(v),
+            ("default", v) => {
+                let text = "The $bucket 'default' field must be a constant expression, but found:";
+                return Err(Error::location(40195, format!("{text} {v:#}.")));
+            }
             ("output", Value::Document(d)) => output = Some(d),
             ("output", v) => {
                 return Err(Error::location(
@@ -53,20 +57,10 @@ pub(super) fn rewritten(e: Elem<'_>, p: &ParseCtx<'_>) -> Result<DocBuf> {
     let (Some(group_by), Some(boundaries)) = (group_by, boundaries) else {
         return Err(Error::location(40198, "$bucket requires 'groupBy' and 'boundaries' to be specified."));
     };
-    for e in boundaries {
-        if !is_constant(e.value(), p)? {
-            let text = "The $bucket 'boundaries' field must be an array of constant values, but found value:";
-            return Err(Error::location(40191, format!("{text} {:#}.", e.value())));
-        }
+    if let Some(default) = default {
+        check_default(default, &boundaries, p)?;
     }
-    if let Some(v) = default
-        && !is_constant(v, p)?
-    {
-        let text = "The $bucket 'default' field must be a constant expression, but found:";
-        return Err(Error::location(40195, format!("{text} {v:#}.")));
-    }
-    let bounds = check_boundaries(boundaries, default, p)?;
-    Ok(as_group(group_by, &bounds, default, output))
+    Ok(as_group(group_by, &boundaries, default, output))
 }
 
 fn is_constant(v: Value<'_>, p: &ParseCtx<'_>) -> Result<bool> {
@@ -75,11 +69,14 @@ fn is_constant(v: Value<'_>, p: &ParseCtx<'_>) -> Result<bool> {
     Ok(e.as_const().is_some())
 }
 
-fn check_boundaries<'a>(
-    boundaries: &'a pando_bson::RawDoc,
-    default: Option<Value<'_>>,
-    p: &ParseCtx<'_>,
-) -> Result<Vec<Value<'a>>> {
+/// Boundaries are constants of one kind in ascending order, two at least.
+fn check_boundaries<'a>(boundaries: &'a RawDoc, p: &ParseCtx<'_>) -> Result<Vec<Value<'a>>> {
+    for e in boundaries {
+        if !is_constant(e.value(), p)? {
+            let text = "The $bucket 'boundaries' field must be an array of constant values, but found value:";
+            return Err(Error::location(40191, format!("{text} {:#}.", e.value())));
+        }
+    }
     let bounds: Vec<Value<'a>> = boundaries.iter().map(|e| e.value()).collect();
     if bounds.len() < 2 {
         return Err(Error::location(
@@ -90,7 +87,6 @@ fn check_boundaries<'a>(
             ),
         ));
     }
-    let class = |v: &Value<'_>| canonical_type(v.element_type());
     for pair in bounds.windows(2) {
         if class(&pair[0]) != class(&pair[1]) {
             return Err(Error::location(
@@ -114,10 +110,19 @@ fn check_boundaries<'a>(
             ));
         }
     }
-    if let (Some(d), Some(low), Some(high)) = (default, bounds.first(), bounds.last())
-        && class(&d) == class(low)
-        && !p.ctx.compare(d, *low).is_lt()
-        && p.ctx.compare(d, *high).is_lt()
+    Ok(bounds)
+}
+
+fn class(v: &Value<'_>) -> u8 {
+    canonical_type(v.element_type())
+}
+
+/// The default is not what a value within the boundaries may be.
+fn check_default(default: Value<'_>, bounds: &[Value<'_>], p: &ParseCtx<'_>) -> Result<()> {
+    if let (Some(low), Some(high)) = (bounds.first(), bounds.last())
+        && class(&default) == class(low)
+        && !p.ctx.compare(default, *low).is_lt()
+        && p.ctx.compare(default, *high).is_lt()
     {
         return Err(Error::location(
             40199,
@@ -125,15 +130,15 @@ fn check_boundaries<'a>(
              boundary.",
         ));
     }
-    Ok(bounds)
+    Ok(())
 }
 
 fn as_group(
     group_by: Value<'_>,
     bounds: &[Value<'_>],
     default: Option<Value<'_>>,
-    output: Option<&pando_bson::RawDoc>,
-) -> pando_bson::DocBuf {
+    output: Option<&RawDoc>,
+) -> DocBuf {
     let literal = |b: &mut DocBuilder, name: &str, v: Value<'_>| {
         b.doc(name, |l| {
             l.value("$literal", v);
@@ -141,6 +146,17 @@ fn as_group(
     };
     let mut spec = DocBuilder::new();
     spec.doc("$group", |g| {
+        // What is computed of a bucket is read before what decides which bucket it is.
+        match output {
+            Some(fields) => {
+                g.elems_of(fields);
+            }
+            None => {
+                g.doc("count", |c| {
+                    c.i32("$sum", 1);
+                });
+            }
+        }
         g.doc("_id", |id| {
             id.doc("$switch", |s| {
                 s.array("branches", |branches| {
@@ -169,16 +185,6 @@ fn as_group(
                 }
             });
         });
-        match output {
-            Some(fields) => {
-                g.elems_of(fields);
-            }
-            None => {
-                g.doc("count", |c| {
-                    c.i32("$sum", 1);
-                });
-            }
-        }
     });
     spec.doc("$sort", |s| {
         s.i32("_id", 1);

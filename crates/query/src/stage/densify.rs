@@ -148,6 +148,19 @@ impl Densify {
         }
         key.finish().into()
     }
+    /// The documents of a partition carry what names it, and so cannot be given another value of the field.
+    fn check_names(&self, names: &Row) -> Result<()> {
+        let (field, inside) =
+            (self.field.parts(), |p: &FieldPath| p.parts().len() > self.field.parts().len());
+        let within = |p: &FieldPath| inside(p) && p.parts().starts_with(field);
+        if nested(names.doc(), &self.field).is_some() || self.partition_by.iter().any(within) {
+            return Err(Error::location(
+                5_733_306,
+                "DocGenerator cannot include field that is being densified",
+            ));
+        }
+        Ok(())
+    }
     fn names(&self, doc: &RawDoc) -> Row {
         let mut row = Row::from(DocBuilder::new().finish());
         for path in &self.partition_by {
@@ -169,13 +182,8 @@ impl Densify {
         b.finish().into()
     }
     fn point(&self, doc: &RawDoc) -> Result<Option<Point>> {
-        // A path does not lead into arrays here: there is nothing at its end.
-        let parts = self.field.parts();
-        let inside = parts.iter().try_fold(Value::Document(doc), |v, part| match v {
-            Value::Document(d) => d.get(part),
-            _ => None,
-        });
-        let Some(v) = inside.filter(|v| !matches!(v, Value::Null | Value::Undefined)) else {
+        let Some(v) = nested(doc, &self.field).filter(|v| !matches!(v, Value::Null | Value::Undefined))
+        else {
             return Ok(None);
         };
         let point = Point::of(v);
@@ -193,6 +201,14 @@ impl Densify {
             _ => Ok(Some(point)),
         }
     }
+}
+
+/// A path does not lead into arrays here: there is nothing at its end.
+fn nested<'a>(doc: &'a RawDoc, path: &FieldPath) -> Option<Value<'a>> {
+    path.parts().iter().try_fold(Value::Document(doc), |v, part| match v {
+        Value::Document(d) => d.get(part),
+        _ => None,
+    })
 }
 
 fn number(n: i64) -> Number {
@@ -273,6 +289,7 @@ impl Densifying {
         if let Some(track) = self.partitions.get_mut(&run.key) {
             let at = self.spec.grid(track.origin, track.next)?;
             if at.less(run.end) || (run.inclusive && !run.end.less(at)) {
+                self.spec.check_names(&track.names)?;
                 track.next += 1;
                 self.made += 1;
                 let max = ctx.memory.densified_docs;
@@ -319,7 +336,8 @@ impl Densifying {
                 Range::Full if self.spec.partition_by.is_empty() => Vec::new(),
                 Range::Full => self.order.clone(),
                 Range::Between(low, _) => {
-                    if self.partitions.is_empty() && self.spec.partition_by.is_empty() {
+                    // Where no document has the field, the range is made once, of no partition.
+                    if self.partitions.is_empty() {
                         let key = self.spec.key(RawDoc::empty(), ctx);
                         let names = Row::from(DocBuilder::new().finish());
                         self.partitions.insert(key.clone(), Track { names, origin: low, next: 0 });
@@ -394,7 +412,14 @@ fn unknown(field: &str) -> Error {
     Error::location(40415, format!("BSON field '$densify.{field}' is an unknown field."))
 }
 
-fn parse_range(spec: &RawDoc) -> Result<(Number, Option<Unit>, Range)> {
+/// `range` as it is written.
+struct RangeSpec<'a> {
+    step: Number,
+    bounds: Value<'a>,
+    unit: Option<&'a str>,
+}
+
+fn parse_range(spec: &RawDoc) -> Result<RangeSpec<'_>> {
     let (mut step, mut bounds, mut unit) = (None, None, None);
     for f in spec {
         match (f.name(), f.value()) {
@@ -407,19 +432,20 @@ fn parse_range(spec: &RawDoc) -> Result<(Number, Option<Unit>, Range)> {
                 })?);
             }
             ("bounds", v) => bounds = Some(v),
-            ("unit", Value::String(name)) => {
-                let parsed = Unit::parse(name);
-                let text = || Error::failed_to_parse(format!("unknown time unit value: {name}"));
-                unit = Some(parsed.ok_or_else(text)?);
-            }
+            ("unit", Value::String(name)) => unit = Some(name),
             ("unit", v) => return Err(wrong_type("range.unit", v, "string")),
             (other, _) => return Err(unknown(&format!("range.{other}"))),
         }
     }
     let step = step.ok_or_else(|| missing("range.step"))?;
     let bounds = bounds.ok_or_else(|| missing("range.bounds"))?;
-    let positive = step.to_f64() > 0.0;
-    if !positive {
+    Ok(RangeSpec { step, bounds, unit })
+}
+
+/// What a range says, once it is known that the stage has all that it needs.
+fn read_range(spec: &RangeSpec<'_>) -> Result<(Option<Unit>, Range)> {
+    let RangeSpec { step, bounds, unit } = *spec;
+    if !cmp_values(step.value(), Value::Int32(0)).is_gt() {
         return Err(Error::location(
             5_733_401,
             "The step parameter in a range statement must be a strictly positive numeric value",
@@ -431,7 +457,11 @@ fn parse_range(spec: &RawDoc) -> Result<(Number, Option<Unit>, Range)> {
             "The step parameter in a range statement must be a whole number when densifying a date range",
         ));
     }
-    Ok((step, unit, parse_bounds(bounds, step, unit)?))
+    let unit = unit.map(|name| {
+        Unit::parse(name).ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {name}")))
+    });
+    let unit = unit.transpose()?;
+    Ok((unit, parse_bounds(bounds, step, unit)?))
 }
 
 fn parse_bounds(v: Value<'_>, step: Number, unit: Option<Unit>) -> Result<Range> {
@@ -521,13 +551,14 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<Densify> {
                 }
             }
             ("partitionByFields", v) => return Err(wrong_type("partitionByFields", v, "array")),
-            ("range", Value::Document(d)) => range = Some(d),
+            ("range", Value::Document(d)) => range = Some(parse_range(d)?),
             ("range", v) => return Err(wrong_type("range", v, "object")),
             (other, _) => return Err(unknown(other)),
         }
     }
     let field = field.ok_or_else(|| missing("field"))?;
-    let (step, unit, range) = parse_range(range.ok_or_else(|| missing("range"))?)?;
+    let spec = range.ok_or_else(|| missing("range"))?;
+    let (unit, range) = read_range(&spec)?;
     let path = FieldPath::parse(field)?;
     let partition_by = partitions.iter().map(|p| FieldPath::parse(p)).collect::<Result<Vec<_>>>()?;
     if matches!(range, Range::Partition) && partition_by.is_empty() {
@@ -537,10 +568,7 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<Densify> {
              may have meant to specify 'full' bounds.",
         ));
     }
-    if partitions.contains(&field) {
-        return Err(Error::location(5_733_306, "DocGenerator cannot include field that is being densified"));
-    }
-    let (step, range) = (Compiled(step), Compiled(range));
+    let (step, range) = (Compiled(spec.step), Compiled(range));
     Ok(Densify { field: path, partition_by, step, unit, range })
 }
 

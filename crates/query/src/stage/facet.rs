@@ -10,15 +10,14 @@ use super::pipeline::Pipeline;
 use super::row::Row;
 use super::runner::Runner;
 use super::running::{Running, Start};
-use super::sources::PipelineSource;
 use super::step::{Input, Step};
-use super::sub_pipeline::{deeper, refuse_elsewhere};
+use super::sub_pipeline::{deeper, shown};
 use super::upstream::Upstream;
 use crate::ctx::QueryCtx;
 use crate::expr::{ParseCtx, check_field_name};
 use crate::facts::{MetaField, no_text_score};
 use pando_base::limits::{FACET_ROUND_BYTES, FACET_ROUND_DOCS};
-use pando_base::{Error, ErrorCode, HashMap, Result};
+use pando_base::{Error, HashMap, Result};
 use pando_bson::{ArrayBuilder, DocBuilder, Elem, RawDoc, Value};
 use std::collections::hash_map::Entry;
 
@@ -99,25 +98,17 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Facet> {
     let spec = spec_of(e)?;
     let ctx = deeper(p.ctx)?;
     let mut facets: Vec<(Box<str>, Pipeline)> = Vec::new();
+    let mut has_text = false;
     let mut places: HashMap<&str, usize> = HashMap::default();
     for f in spec {
         check_field_name(f.name())?;
         let Value::Array(stages) = f.value() else { return Err(no_array(f)) };
         check_objects(f.name(), stages)?;
-        check_stages(stages)?;
-        let pipeline = Pipeline::parse_only(stages, &ctx)?;
-        if pipeline.has_text() {
-            return Err(no_text_score());
-        }
+        let pipeline = Pipeline::parse_within(stages, &ctx, check_stages)?;
+        has_text |= pipeline.has_text();
         p.variables.extend(pipeline.variables.iter().cloned());
         // Sort keys do not go into a facet.
         p.metas.extend(pipeline.metas().iter().filter(|m| **m == MetaField::TextScore));
-        if let PipelineSource::CurrentOp(_) = pipeline.source() {
-            return Err(Error::new(
-                ErrorCode::InvalidNamespace,
-                "$currentOp must be run against the 'admin' database with {aggregate: 1}",
-            ));
-        }
         let branch = (f.name().into(), pipeline);
         match places.entry(f.name()) {
             Entry::Occupied(at) => facets[*at.get()] = branch,
@@ -127,7 +118,10 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Facet> {
             }
         }
     }
-    Ok(Facet { facets })
+    match has_text {
+        true => Err(no_text_score()),
+        false => Ok(Facet { facets }),
+    }
 }
 
 fn check_objects(name: &str, stages: &RawDoc) -> Result<()> {
@@ -146,13 +140,10 @@ fn check_objects(name: &str, stages: &RawDoc) -> Result<()> {
 
 fn check_stages(stages: &RawDoc) -> Result<()> {
     for stage in stages.iter().filter_map(|s| s.value().as_doc()) {
-        if let Some(first) = stage.first() {
-            refuse_elsewhere(first.name())?;
-        }
         if let Some(first) = stage.first()
             && REFUSED.contains(&first.name())
         {
-            let text = format!("{} is not allowed to be used within a $facet stage", first.name());
+            let text = format!("{} is not allowed to be used within a $facet stage", shown(first.name()));
             return Err(Error::location(40600, text));
         }
     }

@@ -25,7 +25,7 @@ impl<'a> Spec<'a> {
         let mut s = Spec::default();
         for f in spec {
             match (f.name(), f.value()) {
-                ("sortBy" | "output", Value::Null) => {}
+                ("sortBy" | "output", Value::Null) | ("partitionBy", Value::Null | Value::Undefined) => {}
                 ("partitionByFields", Value::Null) => return Err(null_array("partitionByFields")),
                 ("partitionBy", v @ Value::Document(_)) => s.partition_by = Some(v),
                 ("partitionBy", Value::String(path)) if path.starts_with('$') => {
@@ -116,7 +116,7 @@ fn unknown(name: &str) -> Error {
 fn check_how(how: &RawDoc) -> Result<()> {
     for e in how {
         match (e.name(), e.value()) {
-            ("value", _) | ("method", Value::String(_)) => {}
+            ("value", _) | ("method", Value::String(_) | Value::Null | Value::Undefined) => {}
             ("method", v) => return Err(wrong_type("method", v, "string")),
             (other, _) => return Err(unknown(other)),
         }

@@ -3,27 +3,28 @@
 //! belong. So a mistake of that kind in the last stage is told before any other in the first one.
 
 use super::element::{not_one_field, stage_spec};
-use super::{facet, lookup_spec, registry, union_with};
+use super::{facet, lookup_spec, registry, sources, union_with};
 use crate::ctx::QueryCtx;
-use pando_base::{Error, Result};
+use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{Elem, RawDoc, Value};
 
-pub fn first_look(pipeline: &RawDoc) -> Result<()> {
+/// `db` is the command's, in which targets without a database are; names of targets are looked at where it is known.
+pub fn first_look(pipeline: &RawDoc, db: Option<&str>) -> Result<()> {
     for e in pipeline {
         let spec = stage_spec(e.value())?;
         let Some(stage) = spec.first() else { return Err(not_one_field()) };
         if !registry::is_known(stage.name()) {
             return Err(registry::unknown(stage.name()));
         }
-        look_inside(stage)?;
+        look_inside(stage, db)?;
     }
     Ok(())
 }
 
-fn look_inside(e: Elem<'_>) -> Result<()> {
+fn look_inside(e: Elem<'_>, db: Option<&str>) -> Result<()> {
     let name = e.name();
     match name {
-        "$facet" => facet::pipelines(e)?.try_for_each(|stages| first_look(stages?)),
+        "$facet" => facet::pipelines(e)?.try_for_each(|stages| first_look(stages?, db)),
         "$lookup" | "$graphLookup" => {
             let Value::Document(spec) = e.value() else {
                 let found = e.ty.name();
@@ -32,7 +33,12 @@ fn look_inside(e: Elem<'_>) -> Result<()> {
                 )));
             };
             match spec.get("from") {
-                Some(from) => drop(lookup_spec::parse_from(name, from)?),
+                Some(from) => {
+                    if let ("", Some(db)) = (lookup_spec::parse_from(name, from)?, db) {
+                        let text = format!("invalid {name} namespace: {db}.");
+                        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+                    }
+                }
                 None if name == "$graphLookup" => {
                     return Err(Error::failed_to_parse(format!(
                         "missing 'from' option to $graphLookup stage specification: {spec}"
@@ -42,17 +48,18 @@ fn look_inside(e: Elem<'_>) -> Result<()> {
             }
             match spec.get("pipeline").filter(|_| name == "$lookup") {
                 None => Ok(()),
-                Some(Value::Array(stages)) => first_look(stages),
+                Some(Value::Array(stages)) => first_look(stages, db),
                 Some(_) => Err(Error::type_mismatch("'pipeline' option must be specified as an array")),
             }
         }
-        "$unionWith" => first_look(union_with::named(e)?.1),
-        _ => match registry::sink(e, &QueryCtx::default()) {
-            // Variables are the command's, and not known here.
-            Err(e) if e.code.0 != UNDEFINED_VARIABLE => Err(e),
+        "$unionWith" => first_look(union_with::named(e)?.1, db),
+        "$changeStream" | "$collStats" | "$currentOp" | "$listLocalSessions" | "$listSessions" => {
+            sources::parse(e, &QueryCtx::default()).map(drop)
+        }
+        // Variables are the command's, and not known here.
+        _ => match (registry::sink(e, None)?, db) {
+            (Some(sink), Some(db)) => sink.check_target(db),
             _ => Ok(()),
         },
     }
 }
-
-const UNDEFINED_VARIABLE: i32 = 17276;

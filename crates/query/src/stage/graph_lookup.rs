@@ -18,7 +18,7 @@ use super::upstream::Upstream;
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, ParseCtx, Val};
-use crate::matcher::{Matcher, exact_i64};
+use crate::matcher::{Matcher, exact_i64, truncated_i64};
 use pando_base::limits::GRAPH_LOOKUP_BYTES_MAX;
 use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::keystring::KeyBuilder;
@@ -67,16 +67,17 @@ fn max_depth(v: Value<'_>) -> Result<i64> {
             format!("maxDepth must be numeric, found type: {}", v.type_name()),
         ));
     }
-    if v.as_f64().is_some_and(|n| n < 0.0) {
-        return Err(Error::location(
-            40101,
-            format!("maxDepth requires a nonnegative argument, found: {v:#}"),
-        ));
+    // What is out of range counts as the last number that is not.
+    let whole = truncated_i64(v).unwrap_or_else(|| v.as_f64().unwrap_or(0.0) as i64);
+    if whole < 0 {
+        let text = format!("maxDepth requires a nonnegative argument, found: {whole}");
+        return Err(Error::location(40101, text));
     }
-    exact_i64(v).ok_or_else(|| {
-        let whole = v.as_f64().filter(|n| !n.is_nan()).unwrap_or(0.0).trunc();
-        Error::location(40102, format!("maxDepth could not be represented as a long long: {whole}"))
-    })
+    if exact_i64(v).is_none() && !matches!(v, Value::Double(n) if n == whole as f64) {
+        let text = format!("maxDepth could not be represented as a long long: {whole}");
+        return Err(Error::location(40102, text));
+    }
+    Ok(whole)
 }
 
 pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<GraphLookup> {
@@ -131,23 +132,24 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<GraphLookup> {
             "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified.",
         ));
     };
+    // Paths are read when all else is known to be there.
     Ok(GraphLookup {
         from,
-        as_path,
+        as_path: FieldPath::parse(as_path)?,
         start_with: Compiled(start_with),
-        connect_from,
-        connect_to,
+        connect_from: FieldPath::parse(connect_from)?,
+        connect_to: FieldPath::parse(connect_to)?,
         max_depth: depth,
-        depth_field,
+        depth_field: depth_field.map(FieldPath::parse).transpose()?,
         restrict,
     })
 }
 
 /// A path among the options; an empty one counts as none.
-fn path_of(name: &str, v: Value<'_>) -> Result<Option<FieldPath>> {
+fn path_of<'v>(name: &str, v: Value<'v>) -> Result<Option<&'v str>> {
     match v {
         Value::String("") if name != "depthField" => Ok(None),
-        Value::String(path) => FieldPath::parse(path).map(Some),
+        Value::String(path) => Ok(Some(path)),
         Value::Document(_) => {
             Err(Error::location(13111, format!("wrong type for field ({name}) object != string")))
         }
@@ -360,9 +362,6 @@ impl Parsed for GraphLookup {
         if !self.start_with.dependencies(needs.paths()) {
             needs.whole();
         }
-    }
-    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.start_with.optimize(ctx)
     }
     fn origin(&self, path: &str) -> Option<Origin> {
         (!same_root(&self.as_path.dotted(), path)).then(|| Origin::same(path))

@@ -13,7 +13,7 @@ use super::sources::PipelineSource;
 use super::sub_pipeline::{deeper, refuse_stages, stages_array, starts_with_documents};
 use super::unwind::Unwind;
 use crate::ctx::QueryCtx;
-use crate::expr::{Expr, FieldPath, ParseCtx, check_user_var_name};
+use crate::expr::{Expr, FieldPath, ParseCtx, SEARCH_META, check_user_var_name};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, Elem, RawDoc, Value};
 use std::sync::Arc;
@@ -240,12 +240,12 @@ fn check_pipeline(
     ctx: &QueryCtx,
     p: &mut ParseCtx<'_>,
 ) -> Result<()> {
-    refuse_stages(stages, 51047, "$lookup")?;
     let mut checked = ctx.clone();
     Arc::make_mut(&mut checked.vars).unbound.extend(variables.iter().map(|(n, _)| n.clone()));
-    let parsed = Pipeline::parse_only(stages, &checked)?;
+    let parsed = Pipeline::parse_within(stages, &checked, |s| refuse_stages(s, 51047, "$lookup"))?;
     let own = |name: &String| variables.iter().any(|(n, _)| n == name);
-    p.variables.extend(parsed.variables.iter().filter(|name| !own(name)).cloned());
+    let inherited = |name: &&String| !own(name) && *name != SEARCH_META;
+    p.variables.extend(parsed.variables.iter().filter(inherited).cloned());
     // The equality would come in front.
     let first = stages.iter().next().and_then(|s| s.value().as_doc()?.first()).map_or("", |e| e.name());
     let own = matches!(parsed.source(), PipelineSource::Collection | PipelineSource::Documents(_));

@@ -7,9 +7,10 @@ use super::pipeline::Pipeline;
 use super::sinks::{self, Sink};
 use super::sources::{self, PipelineSource};
 use super::spec::Stage;
+use super::sub_pipeline::refuse_elsewhere;
 use super::{registry, split_event};
 use crate::ctx::QueryCtx;
-use crate::expr::{ParseCtx, optimize_error};
+use crate::expr::{ParseCtx, SEARCH_META, optimize_error};
 use crate::facts::{MetaField, check_nearness, no_text_score};
 use pando_base::limits::{PIPELINE_DEPTH_MAX, PIPELINE_STAGES_MAX};
 use pando_base::{Error, ErrorCode, Result};
@@ -17,12 +18,18 @@ use pando_bson::depth::depth;
 use pando_bson::{DocBuf, RawDoc};
 use std::collections::BTreeSet;
 
+const NOT_FIRST: ErrorCode = ErrorCode(40602);
+const NOT_LAST: ErrorCode = ErrorCode(40601);
+
 impl Pipeline {
     /// Parses the `pipeline` array of an aggregate.
     pub fn parse(pipeline: &RawDoc, ctx: &QueryCtx) -> Result<Pipeline> {
         let mut pipeline = Pipeline::parse_only(pipeline, ctx)?;
         ctx.end_counting();
         pipeline.check_metas()?;
+        if ctx.vars.depth == 0 && pipeline.variables.contains(SEARCH_META) {
+            return Err(no_search());
+        }
         pipeline.check_near()?;
         pipeline.optimize().map_err(|e| optimize_error("pipeline", e))?;
         Ok(pipeline)
@@ -31,6 +38,22 @@ impl Pipeline {
     pub(super) fn parse_only(pipeline: &RawDoc, ctx: &QueryCtx) -> Result<Pipeline> {
         Pipeline::parse_stages(pipeline, ctx, false)
     }
+    /// The same, for one in which not every stage may stand, as `check` says. All stages are parsed before their places are
+    /// looked at, and `check` comes between the two.
+    pub(super) fn parse_within(
+        pipeline: &RawDoc,
+        ctx: &QueryCtx,
+        check: impl Fn(&RawDoc) -> Result<()>,
+    ) -> Result<Pipeline> {
+        let parsed = Pipeline::parse_only(pipeline, ctx);
+        if let Err(e) = &parsed
+            && !matches!(e.code, NOT_FIRST | NOT_LAST)
+        {
+            return parsed;
+        }
+        check(pipeline)?;
+        parsed
+    }
     pub(super) fn parse_stages(pipeline: &RawDoc, ctx: &QueryCtx, forwarded: bool) -> Result<Pipeline> {
         begin(pipeline, ctx)?;
         let mut stages = Vec::new();
@@ -38,13 +61,14 @@ impl Pipeline {
         let mut sink: Option<Sink> = None;
         let mut sink_text = DocBuf::new();
         let mut splits_events = false;
+        let mut wrong_place: Option<Error> = None; // Told when all stages are parsed.
         let mut uses = Uses::default();
         let mut variables = BTreeSet::new();
         for (at, e) in pipeline.iter().enumerate() {
             let spec = stage_spec(e.value())?;
             let Some(stage) = spec.first() else { return Err(not_one_field()) };
             if let Some(sink) = &sink {
-                return Err(sinks::not_last(sink.name()));
+                wrong_place.get_or_insert_with(|| sinks::not_last(sink.name()));
             }
             if splits_events {
                 return Err(split_event::not_last());
@@ -53,22 +77,19 @@ impl Pipeline {
                 splits_events = true;
                 continue;
             }
-            if let Some(found) = registry::sink(stage, ctx)? {
+            if let Some(found) = registry::sink(stage, Some(ctx))? {
                 sink = Some(found);
                 sink_text = spec.to_buf();
                 continue;
             }
             if let Some(found) = sources::parse(stage, ctx)? {
-                if at > 0 && matches!(found, PipelineSource::Sessions(_)) && ctx.vars.db != "config" {
-                    return Err(Error::new(
-                        ErrorCode::InvalidNamespace,
-                        "$listSessions may only be run against config.system.sessions",
-                    ));
+                if ctx.vars.depth > 0 {
+                    refuse_elsewhere(stage.name())?;
                 }
-                if at > 0 {
-                    return Err(not_first(stage.name()));
+                match at {
+                    0 => source = found,
+                    _ => drop(wrong_place.get_or_insert_with(|| not_first(stage.name()))),
                 }
-                source = found;
                 continue;
             }
             let mut p = ParseCtx::new(ctx);
@@ -81,6 +102,7 @@ impl Pipeline {
             uses.note((at, stage.name()), &p.metas, &mut stages, first)?;
             variables.append(&mut p.variables);
         }
+        wrong_place.map_or(Ok(()), Err)?;
         // Who merges forwarded rows may ask for what no stage here does.
         let (text_score, nearness) = match forwarded {
             true => (uses.has_text(), stages.iter().any(|s| s.near().is_some())),
@@ -121,6 +143,12 @@ impl Pipeline {
             false => Ok(()),
         }
     }
+}
+
+/// What is known of a search is asked for, and there is none.
+pub(super) fn no_search() -> Error {
+    let text = "Can't access $$SEARCH_META without a $search stage earlier in the pipeline";
+    Error::location(6_347_903, text)
 }
 
 /// The names of stages are counted where there are no more of them than may be.

@@ -153,7 +153,7 @@ pub(super) fn forwarded_names() -> impl Iterator<Item = &'static str> {
 /// The sink that a stage stands for; `None` for other stages.
 ///
 /// Of the stages of its update the names are looked at here, the rest when there is something to update.
-pub(super) fn sink(e: Elem<'_>, ctx: &QueryCtx) -> Result<Option<Sink>> {
+pub(super) fn sink(e: Elem<'_>, ctx: Option<&QueryCtx>) -> Result<Option<Sink>> {
     let found = sinks::parse(e, ctx)?;
     if let Some(Sink::Merge(merge)) = &found
         && let WhenMatched::Pipeline(stages) = &merge.when_matched

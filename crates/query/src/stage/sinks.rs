@@ -2,7 +2,7 @@
 
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, check_user_var_name};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::shape::Shape;
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 
@@ -57,7 +57,7 @@ pub(super) fn is_sink(name: &str) -> bool {
 }
 
 /// The sink that a stage stands for; `None` for other stages.
-pub(super) fn parse(e: Elem<'_>, ctx: &QueryCtx) -> Result<Option<Sink>> {
+pub(super) fn parse(e: Elem<'_>, ctx: Option<&QueryCtx>) -> Result<Option<Sink>> {
     Ok(Some(match e.name() {
         "$out" => Sink::Out(out(e.value())?),
         "$merge" => Sink::Merge(Box::new(merge(e.value(), ctx)?)),
@@ -93,11 +93,12 @@ fn out(v: Value<'_>) -> Result<Into> {
     }
 }
 
-fn merge(v: Value<'_>, ctx: &QueryCtx) -> Result<Merge> {
+/// Without a context, variables are not looked at.
+fn merge(v: Value<'_>, ctx: Option<&QueryCtx>) -> Result<Merge> {
     let spec = match v {
-        Value::String(_) => {
+        Value::String(coll) => {
             return Ok(Merge {
-                into: into(v)?,
+                into: Into { db: None, coll: coll.to_owned() },
                 on: None,
                 when_matched: WhenMatched::Merge,
                 when_not_matched: WhenNotMatched::Insert,
@@ -112,29 +113,58 @@ fn merge(v: Value<'_>, ctx: &QueryCtx) -> Result<Merge> {
             )));
         }
     };
-    let known = ["into", "on", "let", "whenMatched", "whenNotMatched", "targetCollectionVersion"];
-    if let Some(f) = spec.iter().find(|f| !known.contains(&f.name())) {
-        return Err(Error::location(40415, format!("BSON field '$merge.{}' is an unknown field.", f.name())));
-    }
-    let target = spec
-        .get("into")
-        .ok_or_else(|| Error::location(40414, "BSON field '$merge.into' is missing but a required field"))?;
-    let into = into(target)?;
-    let on = spec.get("on").map(on).transpose()?;
-    let when_matched = spec.get("whenMatched").map_or(Ok(WhenMatched::Merge), when_matched)?;
-    let when_not_matched = spec.get("whenNotMatched").map_or(Ok(WhenNotMatched::Insert), when_not_matched)?;
-    check_modes(&when_matched, when_not_matched)?;
-    let let_vars = match spec.get("let") {
-        Some(Value::Document(d)) => let_vars(d, &when_matched, ctx)?,
-        Some(Value::Null | Value::Undefined) | None => Vec::new(),
-        Some(v) => {
-            return Err(Error::type_mismatch(format!(
-                "BSON field '$merge.let' is the wrong type '{}', expected type 'object'",
-                v.type_name()
-            )));
-        }
+    let given = Given::read(spec)?;
+    let missing = || Error::location(40414, "BSON field '$merge.into' is missing but a required field");
+    let into = given.into.ok_or_else(missing)?;
+    check_modes(&given.when_matched, given.when_not_matched)?;
+    let let_vars = match (given.let_vars, ctx) {
+        (Some(d), Some(ctx)) => let_vars(d, &given.when_matched, ctx)?,
+        _ => Vec::new(),
     };
+    let Given { on, when_matched, when_not_matched, .. } = given;
     Ok(Merge { into, on, when_matched, when_not_matched, let_vars })
+}
+
+/// The arguments of a `$merge`, read in the order in which they stand.
+struct Given<'a> {
+    into: Option<Into>,
+    on: Option<Vec<String>>,
+    let_vars: Option<&'a RawDoc>,
+    when_matched: WhenMatched,
+    when_not_matched: WhenNotMatched,
+}
+
+impl<'a> Given<'a> {
+    fn read(spec: &'a RawDoc) -> Result<Given<'a>> {
+        let mut given = Given {
+            into: None,
+            on: None,
+            let_vars: None,
+            when_matched: WhenMatched::Merge,
+            when_not_matched: WhenNotMatched::Insert,
+        };
+        for f in spec {
+            match (f.name(), f.value()) {
+                ("into", v) => given.into = Some(into(v)?),
+                ("on", v) => given.on = Some(on(v)?),
+                ("whenMatched", v) => given.when_matched = when_matched(v)?,
+                ("whenNotMatched", v) => given.when_not_matched = when_not_matched(v)?,
+                ("let", Value::Document(d)) => given.let_vars = Some(d),
+                ("let", Value::Null | Value::Undefined) | ("targetCollectionVersion", _) => {}
+                ("let", v) => {
+                    return Err(Error::type_mismatch(format!(
+                        "BSON field '$merge.let' is the wrong type '{}', expected type 'object'",
+                        v.type_name()
+                    )));
+                }
+                (other, _) => {
+                    let text = format!("BSON field '$merge.{other}' is an unknown field.");
+                    return Err(Error::location(40415, text));
+                }
+            }
+        }
+        Ok(given)
+    }
 }
 
 fn into(v: Value<'_>) -> Result<Into> {
@@ -303,6 +333,19 @@ pub(super) fn not_last(name: &str) -> Error {
 }
 
 impl Sink {
+    /// The target has a name that a collection can have.
+    pub(super) fn check_target(&self, db: &str) -> Result<()> {
+        let (into, wrong): (_, fn(&str, &str) -> String) = match self {
+            Sink::Out(into) => (into, |db, coll| format!("Invalid $out target namespace, {db}.{coll}")),
+            Sink::Merge(m) => (&m.into, |db, coll| format!("Invalid $merge target namespace: '{db}.{coll}'")),
+        };
+        let (db, coll) = (into.db.as_deref().unwrap_or(db), into.coll.as_str());
+        match Namespace::new(db, coll) {
+            Err(e) if coll.contains('\0') => Err(e),
+            Err(_) => Err(Error::new(ErrorCode::InvalidNamespace, wrong(db, coll))),
+            Ok(_) => Ok(()),
+        }
+    }
     /// The stage's name.
     pub fn name(&self) -> &'static str {
         match self {

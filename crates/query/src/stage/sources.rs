@@ -2,6 +2,7 @@
 
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx};
+use crate::matcher::truncated_i64;
 use pando_base::{Error, Result};
 use pando_bson::shape::{Field, Shape, check_fields};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
@@ -114,6 +115,13 @@ fn coll_stats(spec: &RawDoc) -> Result<DocBuf> {
         && !count.is_empty()
     {
         return Err(Error::location(31170, format!("expected an empty object, but got {count}")));
+    }
+    let scale = spec.get("storageStats").and_then(|v| v.as_doc()?.get("scale"));
+    if let Some(scale) = scale.and_then(truncated_i64)
+        && scale < 1
+    {
+        let text = format!("BSON field 'scale' value must be >= 1, actual value '{scale}'");
+        return Err(Error::location(51024, text));
     }
     let mut given = DocBuilder::new();
     for e in spec.iter().filter(|e| !matches!(e.value(), Value::Null | Value::Undefined)) {

@@ -42,17 +42,19 @@ pub(super) fn starts_with_documents(stages: &RawDoc) -> bool {
 pub(super) fn refuse_stages(stages: &RawDoc, code: i32, stage: &str) -> Result<()> {
     for s in stages {
         let Some(name) = s.value().as_doc().and_then(|d| d.first()).map(|e| e.name()) else { continue };
-        refuse_elsewhere(name)?;
-        // A change stream is told by the first of the stages that it stands for.
-        let shown = if name == "$changeStream" { "$_internalChangeStreamOplogMatch" } else { name };
         if sinks::is_sink(name) || name == "$changeStream" {
             return Err(Error::location(
                 code,
-                format!("{shown} is not allowed within a {stage}'s sub-pipeline"),
+                format!("{} is not allowed within a {stage}'s sub-pipeline", shown(name)),
             ));
         }
     }
     Ok(())
+}
+
+/// A change stream is told by the first of the stages that it stands for.
+pub(super) fn shown(name: &str) -> &str {
+    if name == "$changeStream" { "$_internalChangeStreamOplogMatch" } else { name }
 }
 
 /// Stages that are for one special namespace, where no sub-pipeline is.

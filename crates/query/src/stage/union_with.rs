@@ -10,7 +10,7 @@ use super::step::Step;
 use super::sub_pipeline::{deeper, refuse_stages, starts_with_documents};
 use super::upstream::Upstream;
 use crate::ctx::QueryCtx;
-use crate::expr::ParseCtx;
+use crate::expr::{ParseCtx, SEARCH_META};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, Elem, RawDoc, Value};
 
@@ -79,9 +79,9 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<UnionWith> {
             return Err(wrong_type(&format!("pipeline.{}", stage.name()), stage.value(), "object"));
         }
     }
-    refuse_stages(pipeline, 31441, "$unionWith")?;
     let ctx = deeper(p.ctx)?;
-    p.variables.append(&mut Pipeline::parse_only(pipeline, &ctx)?.variables);
+    let parsed = Pipeline::parse_within(pipeline, &ctx, |s| refuse_stages(s, 31441, "$unionWith"))?;
+    p.variables.extend(parsed.variables.into_iter().filter(|name| name != SEARCH_META));
     Ok(UnionWith { coll: coll.to_owned(), pipeline: pipeline.to_buf() })
 }
 

@@ -1,10 +1,11 @@
 //! The stages that a pipeline update may have.
 
 use super::element::stage_spec;
+use super::parse::no_search;
 use super::transform::{Transform, project, unset};
 use super::{add_fields, registry, replace_root};
 use crate::ctx::QueryCtx;
-use crate::expr::ParseCtx;
+use crate::expr::{ParseCtx, SEARCH_META};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::Value;
 
@@ -16,7 +17,7 @@ pub(crate) fn parse_update_stage(v: Value<'_>, ctx: &QueryCtx) -> Result<Transfo
         named.stage(e.name());
     }
     let p = &mut ParseCtx::new(ctx);
-    match e.name() {
+    let stage = match e.name() {
         "$set" | "$addFields" => add_fields::transform(e, p),
         "$project" => project(e, p),
         "$unset" => unset(e, p),
@@ -27,5 +28,9 @@ pub(crate) fn parse_update_stage(v: Value<'_>, ctx: &QueryCtx) -> Result<Transfo
             format!("{name} is not allowed to be used within an update"),
         )),
         name => Err(registry::unknown(name)),
+    }?;
+    match p.variables.contains(SEARCH_META) {
+        true => Err(no_search()),
+        false => Ok(stage),
     }
 }

@@ -121,7 +121,7 @@ impl<'a> UpdateStatement<'a> {
         s.update = u.ok_or_else(|| missing(OWNER, "u"))?;
         // Stages that nobody knows are a mistake of the command, not of one of its statements.
         if let Value::Array(stages) = s.update {
-            first_look(stages)?;
+            first_look(stages, None)?;
         }
         Ok(s)
     }

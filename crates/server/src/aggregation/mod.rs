@@ -85,7 +85,7 @@ fn check_first_stage(ns: &Namespace, raw: &RawDoc, source: &PipelineSource) -> R
         PipelineSource::LocalSessions(_) if without => Ok(()),
         PipelineSource::LocalSessions(_) => Err(invalid(LOCAL_SESSIONS_ELSEWHERE.to_owned())),
         PipelineSource::Sessions(_) if ns.as_str() != "config.system.sessions" => {
-            Err(invalid("$listSessions may only be run against config.system.sessions".to_owned()))
+            Err(invalid(SESSIONS_ELSEWHERE.to_owned()))
         }
         _ if !without => Ok(()),
         _ => Err(invalid(match name {
@@ -95,24 +95,42 @@ fn check_first_stage(ns: &Namespace, raw: &RawDoc, source: &PipelineSource) -> R
     }
 }
 
-/// A stage that is not the first, as it should be: of some it is said before that the collection is the wrong one.
-fn misplaced(spec: &AggSpec<'_>, e: Error) -> Error {
-    if e.code != ErrorCode(NOT_FIRST) {
-        return e;
+/// Some stages are for one collection or for none, wherever they stand: that is told before anything is said of the stages
+/// behind them.
+fn check_places(ns: &Namespace, pipeline: &RawDoc, q: &QueryCtx) -> Result<()> {
+    let without = ns.coll() == "$cmd.aggregate";
+    let misplaced = |name: &str| match name {
+        "$currentOp" if !(without && ns.db() == "admin") => Some(CURRENT_OP_ELSEWHERE),
+        "$listLocalSessions" if !without => Some(LOCAL_SESSIONS_ELSEWHERE),
+        "$listSessions" if ns.as_str() != "config.system.sessions" => Some(SESSIONS_ELSEWHERE),
+        _ => None,
+    };
+    let mut before = ArrayBuilder::new();
+    for stage in pipeline.iter().filter_map(|s| s.value().as_doc()) {
+        if let Some(text) = stage.first().and_then(|e| misplaced(e.name())) {
+            Pipeline::parse(&before.finish(), q)?;
+            return Err(invalid(text.to_owned()));
+        }
+        before.doc(|d| {
+            d.elems_of(stage);
+        });
     }
-    let without = spec.ns.coll() == "$cmd.aggregate";
-    let has =
-        |name: &str| spec.pipeline.iter().any(|s| s.value().as_doc().is_some_and(|d| d.elem(name).is_some()));
-    if has("$currentOp") && !(without && spec.ns.db() == "admin") {
-        return invalid(CURRENT_OP_ELSEWHERE.to_owned());
-    }
-    if has("$listLocalSessions") && !without {
-        return invalid(LOCAL_SESSIONS_ELSEWHERE.to_owned());
-    }
-    e
+    Ok(())
+}
+
+/// The stage that a pipeline begins with.
+fn first_stage(pipeline: &RawDoc) -> &str {
+    let first = pipeline.first().and_then(|s| s.value().as_doc()?.first());
+    first.map_or("", |e| e.name())
+}
+
+/// A change stream is asked for, wherever it stands.
+pub(crate) fn watches(pipeline: &RawDoc) -> bool {
+    pipeline.iter().any(|s| s.value().as_doc().is_some_and(|d| d.elem("$changeStream").is_some()))
 }
 
 const NOT_FIRST: i32 = 40602;
+const SESSIONS_ELSEWHERE: &str = "$listSessions may only be run against config.system.sessions";
 const CURRENT_OP_ELSEWHERE: &str = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
 const LOCAL_SESSIONS_ELSEWHERE: &str =
     "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection";
@@ -236,13 +254,30 @@ impl Aggregations {
         let Below { coll, ns: below, view } = self.reads.access.read_below(ctx, &spec.ns, at)?;
         let (named, view) = view.unzip();
         let is_series = view.is_some() && coll.as_ref().is_some_and(|c| c.options.time_series.is_some());
-        if view.is_some() {
+        if let Some(v) = &view {
+            if watches(&spec.pipeline) {
+                return Err(named.map_or_else(|| on_view(&spec.ns), |v| is_a_view(&v)));
+            }
             spec.collation.map(Collation::parse).transpose()?;
+            // What is known of the view itself is no matter of collations.
+            match spec.collation {
+                Some(given) if first_stage(&spec.pipeline) != "$collStats" => {
+                    check_view_collation(given, v, is_series)?;
+                }
+                _ => {}
+            }
         }
         let q = self.ctx_of(ctx, coll.as_deref(), view.as_ref(), is_series, &spec)?;
-        let pipeline = Pipeline::parse(&spec.pipeline, &q).map_err(|e| misplaced(&spec, e))?;
-        if let (Some(v), Some(given)) = (&view, spec.collation) {
-            check_view_collation(given, v, is_series)?;
+        // What a transaction or a read concern does not go with is told before.
+        let local = !ctx.read_concern.given || ctx.read_concern.level() == ReadLevel::Local;
+        if local && !ctx.in_txn() {
+            check_places(&spec.ns, &spec.pipeline, &q)?;
+        }
+        let pipeline = Pipeline::parse(&spec.pipeline, &q)?;
+        if let (Some(v), PipelineSource::Documents(_)) = (&view, pipeline.source())
+            && !v.pipeline.is_empty()
+        {
+            return Err(only_first(&spec.pipeline));
         }
         check_stages(ctx, &spec, pipeline.source())?;
         let meant =
@@ -409,8 +444,7 @@ impl OnView {
             _ => {}
         }
         let e = named.map_or_else(|| on_view(&spec.ns), |v| is_a_view(&v));
-        let streams = matches!(source, PipelineSource::ChangeStream(_));
-        Err(if streams { e } else { e.context(ERROR_CONTEXT) })
+        Err(e.context(ERROR_CONTEXT))
     }
 }
 

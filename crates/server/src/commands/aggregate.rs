@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::aggregation::writing::Writing;
-use crate::aggregation::{AggSpec, Aggregation, collectionless};
+use crate::aggregation::{AggSpec, Aggregation, collectionless, watches};
 use crate::cursors::body::CursorBody;
 use crate::cursors::reply::Open;
 use pando_query::collation::Collation;
@@ -39,7 +39,7 @@ pub(crate) fn target(server: &Server, req: &Request<'_>) -> Result<Namespace> {
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = target(server, &req)?;
     let args = AggregateArgs::parse(&req)?;
-    first_look(args.pipeline)?;
+    first_look(args.pipeline, Some(req.db))?;
     ctx.arguments_read()?;
     if args.explain {
         if ctx.in_txn() {
@@ -57,7 +57,12 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         return super::explain::aggregation(server, ctx, &req, ns, &args, super::explain::Verbosity::Planner)
             .await;
     }
-    args.collation.map(Collation::parse).transpose()?;
+    let streams = watches(args.pipeline);
+    check_names_a_collection(&req, &ns, streams)?;
+    // A view that is watched is refused before that.
+    if !streams {
+        args.collation.map(Collation::parse).transpose()?;
+    }
     server.access.check_collection_uuid("aggregate", &req, &ns)?;
     let open = Open { batch_size: args.batch_size, ..Open::new(ns.clone()) };
     let spec = spec_of(&args, ns.clone());
@@ -83,6 +88,22 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.statistics.time(&ns, crate::statistics::top::Kind::Command, false, ctx.elapsed());
     ctx.debug(|d| d.ns = ns.to_string());
     Ok(reply)
+}
+
+/// A UUID is that of a collection, and the command is about one.
+fn check_names_a_collection(req: &Request<'_>, ns: &Namespace, streams: bool) -> Result<()> {
+    let given = req.args("aggregate").find(|a| a.name() == "collectionUUID");
+    if given.is_none_or(|a| matches!(a.value(), Value::Null | Value::Undefined)) {
+        return Ok(());
+    }
+    if streams {
+        return Err(Error::location(4_928_900, "collectionUUID is not supported for a change stream"));
+    }
+    if ns.coll() == "$cmd.aggregate" {
+        let text = "collectionUUID is not supported for a collectionless aggregation";
+        return Err(Error::location(4_928_901, text));
+    }
+    Ok(())
 }
 
 /// The reply of a pipeline that kept its results to itself: whatever the batch size, no cursor stays.

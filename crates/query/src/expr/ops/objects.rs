@@ -1,7 +1,7 @@
 //! `$mergeObjects`, `$objectToArray`, `$arrayToObject`, `$getField`, `$setField`, `$unsetField`.
 
 use crate::accumulator::merged;
-use crate::expr::{Call, Expr, Held, Op, ParseCtx, Scope, Val, named, parts, shown};
+use crate::expr::{Call, Expr, Held, Op, ParseCtx, Scope, Val, parts, shown};
 use pando_base::{Error, HashMap, Result, patience};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 use std::collections::hash_map::Entry;
@@ -64,9 +64,10 @@ struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    fn put(&mut self, key: &'a [u8], v: Value<'a>) -> Result<()> {
+    /// `code` is for a name that no field can have.
+    fn put(&mut self, key: &'a [u8], v: Value<'a>, code: i32) -> Result<()> {
         if key.contains(&0) {
-            return Err(Error::location(4940400, "Key field cannot contain an embedded null byte"));
+            return Err(Error::location(code, "Key field cannot contain an embedded null byte"));
         }
         patience::spend(1)?;
         match self.places.entry(key) {
@@ -100,7 +101,7 @@ pub(in crate::expr) fn array_to_object<'v>(args: &[Val<'v>], _: &Call<'_>) -> Re
                 }
                 as_arrays = Some(true);
                 let (key, v) = array_pair(pair)?;
-                pairs.put(key, v)?;
+                pairs.put(key, v, 4940400)?;
             }
             Value::Document(pair) => {
                 if as_arrays == Some(true) {
@@ -108,7 +109,7 @@ pub(in crate::expr) fn array_to_object<'v>(args: &[Val<'v>], _: &Call<'_>) -> Re
                 }
                 as_arrays = Some(false);
                 let (key, v) = object_pair(pair)?;
-                pairs.put(key, v)?;
+                pairs.put(key, v, 4940401)?;
             }
             other => {
                 return Err(Error::location(
@@ -197,8 +198,29 @@ struct GetField {
     input: Expr,
 }
 
+/// Named arguments of an operator, each as it is written and parsed, in the order of `names`. They are parsed as they stand.
+fn parsed_arguments<'v, const N: usize>(
+    d: &'v RawDoc,
+    names: [&str; N],
+    p: &mut ParseCtx<'_>,
+    unknown: impl Fn(&str) -> Error,
+) -> Result<[Option<(Value<'v>, Expr)>; N]> {
+    let mut out = [const { None }; N];
+    for e in d {
+        let at = names.iter().position(|n| *n == e.name()).ok_or_else(|| unknown(e.name()))?;
+        out[at] = Some((e.value(), p.parse(e.value())?));
+    }
+    Ok(out)
+}
+
 /// The `field` argument: a constant string.
-fn field_name(op: &str, v: Value<'_>, p: &mut ParseCtx<'_>, path: i32, not_string: i32) -> Result<Box<[u8]>> {
+fn field_name(
+    op: &str,
+    (v, mut e): (Value<'_>, Expr),
+    p: &ParseCtx<'_>,
+    path: i32,
+    not_string: i32,
+) -> Result<Box<[u8]>> {
     if let Value::String(s) = v
         && s.starts_with('$')
     {
@@ -212,7 +234,6 @@ fn field_name(op: &str, v: Value<'_>, p: &mut ParseCtx<'_>, path: i32, not_strin
             ),
         ));
     }
-    let mut e = p.parse(v)?;
     e.optimize(p.ctx)?;
     // An array is an expression, whatever is in it.
     let constant = e.as_const().filter(|_| !matches!(v, Value::Array(_)));
@@ -232,25 +253,22 @@ fn field_name(op: &str, v: Value<'_>, p: &mut ParseCtx<'_>, path: i32, not_strin
 }
 
 pub(in crate::expr) fn parse_get_field(_: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
-    let is_named =
-        matches!(v, Value::Document(d) if !d.first().is_some_and(|e| e.name_bytes().starts_with(b"$")));
-    if !is_named {
+    let is_operator = |d: &RawDoc| d.first().is_some_and(|e| e.name_bytes().starts_with(b"$"));
+    let Some(d) = v.as_doc().filter(|d| !is_operator(d)) else {
         // The short form names a field of the document.
-        let field = field_name("$getField", v, p, 5654600, 5654602)?;
+        let field = p.parse(v)?;
+        let field = field_name("$getField", (v, field), p, 5654600, 5654602)?;
         return Ok(Expr::Op(Box::new(GetField { field, input: p.parse(Value::String("$$CURRENT"))? })));
-    }
-    let [field, input] = named(
-        v,
-        ["field", "input"],
-        |_| Error::internal("$getField"),
-        |other| Error::location(3041701, format!("$getField found an unknown argument: {other}")),
-    )?;
+    };
+    let [field, input] = parsed_arguments(d, ["field", "input"], p, |other| {
+        Error::location(3041701, format!("$getField found an unknown argument: {other}"))
+    })?;
     let field =
         field.ok_or_else(|| Error::location(3041702, "$getField requires 'field' to be specified"))?;
-    let input =
+    let (_, input) =
         input.ok_or_else(|| Error::location(3041703, "$getField requires 'input' to be specified"))?;
     let field = field_name("$getField", field, p, 5654600, 5654602)?;
-    Ok(Expr::Op(Box::new(GetField { field, input: p.parse(input)? })))
+    Ok(Expr::Op(Box::new(GetField { field, input })))
 }
 
 impl Op for GetField {
@@ -283,25 +301,23 @@ pub(in crate::expr) fn parse_set_field(
     p: &mut ParseCtx<'_>,
 ) -> Result<Expr> {
     let unset = name == "$unsetField";
-    let [field, input, value] = named(
-        v,
-        ["field", "input", "value"],
-        |_| Error::location(4161100, format!("{name} only supports an object as its argument")),
-        |other| Error::location(4161101, format!("{name} found an unknown argument: {other}")),
-    )?;
+    let Value::Document(d) = v else {
+        return Err(Error::location(4161100, format!("{name} only supports an object as its argument")));
+    };
+    let known = ["field", "input", if unset { "" } else { "value" }];
+    let [field, input, value] = parsed_arguments(d, known, p, |other| {
+        Error::location(4161101, format!("{name} found an unknown argument: {other}"))
+    })?;
     let missing =
         |what: &str, code| Error::location(code, format!("{name} requires '{what}' to be specified"));
     let field = field.ok_or_else(|| missing("field", 4161102))?;
-    let value = match (unset, value) {
-        (true, None) => Expr::Const(Val::Missing),
-        (true, Some(_)) => {
-            return Err(Error::location(4161101, format!("{name} found an unknown argument: value")));
-        }
-        (false, v) => p.parse(v.ok_or_else(|| missing("value", 4161103))?)?,
+    let value = match unset {
+        true => Expr::Const(Val::Missing),
+        false => value.ok_or_else(|| missing("value", 4161103))?.1,
     };
-    let input = input.ok_or_else(|| missing("input", 4161109))?;
+    let (_, input) = input.ok_or_else(|| missing("input", 4161109))?;
     let field = field_name(name, field, p, 4161108, 4161107)?;
-    Ok(Expr::Op(Box::new(SetField { name, field, input: p.parse(input)?, value })))
+    Ok(Expr::Op(Box::new(SetField { name, field, input, value })))
 }
 
 impl Op for SetField {

@@ -29,6 +29,9 @@ impl Accumulate {
 }
 
 impl Function for Accumulate {
+    fn prepare(&mut self, ctx: &QueryCtx) -> Result<()> {
+        self.spec.start(&Val::Missing, ctx).map(drop)
+    }
     fn begin(&mut self, _: &Partition, _: &QueryCtx) -> Result<()> {
         self.bounds.restart();
         self.now = None;

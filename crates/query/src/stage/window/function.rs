@@ -7,6 +7,10 @@ use pando_base::Result;
 
 /// One window function over the documents of a partition, asked for each of them in order.
 pub(super) trait Function: Send {
+    /// Before the first document, and even if there is none.
+    fn prepare(&mut self, _ctx: &QueryCtx) -> Result<()> {
+        Ok(())
+    }
     /// A new partition begins.
     fn begin(&mut self, _p: &Partition, _ctx: &QueryCtx) -> Result<()> {
         Ok(())

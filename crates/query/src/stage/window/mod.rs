@@ -211,6 +211,9 @@ impl Parsed for WindowFields {
 }
 
 impl Windowing {
+    fn prepare(&mut self, ctx: &QueryCtx) -> Result<()> {
+        self.outputs.iter_mut().try_for_each(|(_, function)| function.prepare(ctx))
+    }
     /// The key bytes of the partition that a document is in. Arrays are refused when it is that partition's turn.
     fn partition_key(&self, row: &Row, ctx: &QueryCtx, check: bool) -> Result<Vec<u8>> {
         let Some(e) = &self.partition_by else { return Ok(Vec::new()) };
@@ -310,8 +313,12 @@ impl Running for Windowing {
         let mut steps = 0;
         loop {
             match std::mem::replace(&mut self.state, State::Done) {
-                State::Fresh if self.sorted => self.state = self.gathering(None, up.ctx()),
+                State::Fresh if self.sorted => {
+                    self.prepare(up.ctx())?;
+                    self.state = self.gathering(None, up.ctx());
+                }
                 State::Fresh => {
+                    self.prepare(up.ctx())?;
                     let sorter = Sorter::new(None, up.ctx().memory.sort, self.spill.clone());
                     self.state = State::Filling(sorter);
                 }

@@ -7,14 +7,14 @@ use super::rank::Kind;
 use super::{Output, WindowFields};
 use crate::accumulator;
 use crate::date::Unit;
-use crate::expr::{Expr, FieldPath, ParseCtx, Val};
+use crate::expr::{Expr, FieldPath, ParseCtx, Val, optimize_error};
 use crate::matcher::exact_i64;
 use crate::names::PathSet;
 use crate::number::Number;
 use crate::sort::SortPattern;
 use crate::stage::parsed::Compiled;
 use pando_base::{Error, Result};
-use pando_bson::{Elem, Value};
+use pando_bson::{Elem, RawDoc, Value};
 
 /// One field of `output`.
 struct Field<'a> {
@@ -84,32 +84,42 @@ pub(in crate::stage) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Windo
         Error::location(40414, "BSON field '$setWindowFields.output' is missing but a required field")
     })?;
     let mut partition_by = partition_by.map(|v| p.parse(v)).transpose()?;
+    let sort = sort.filter(|d| !d.is_empty()).map(SortPattern::parse).transpose()?;
+    p.metas.extend(sort.iter().flat_map(SortPattern::metas));
+    let functions = functions(output, sort.as_ref(), p)?;
     if let Some(e) = &mut partition_by {
-        e.optimize(p.ctx)?;
+        e.optimize(p.ctx).map_err(|e| optimize_error("partitionBy expression", e))?;
         if e.as_const().is_some_and(|v| v.as_array().is_some()) {
             return Err(Error::type_mismatch(
                 "An expression used to partition cannot evaluate to value of type array",
             ));
         }
     }
-    let sort = sort.filter(|d| !d.is_empty()).map(SortPattern::parse).transpose()?;
-    p.metas.extend(sort.iter().flat_map(SortPattern::metas));
-    let mut outputs: Vec<Output> = Vec::new();
+    // Names are read as paths last, when the stage is made.
+    let outputs = functions
+        .into_iter()
+        .map(|(name, f)| Ok(Output { path: FieldPath::parse(name)?, function: Compiled(f) }));
+    let outputs = outputs.collect::<Result<Vec<_>>>()?;
+    WindowFields::new(partition_by, sort, outputs)
+}
+
+/// The functions of `output` with the names of their fields.
+fn functions<'a>(
+    output: &'a RawDoc,
+    sort: Option<&SortPattern>,
+    p: &mut ParseCtx<'_>,
+) -> Result<Vec<(&'a str, Asked)>> {
+    let mut functions = Vec::new();
     let mut seen = PathSet::default();
     for f in output {
-        if f.value().as_doc().is_none() {
-            return Err(wrong(format!("The field '{}' must be an object", f.name())));
-        }
-        let path = FieldPath::parse(f.name())?;
-        let function = field(f, sort.as_ref(), p)?;
         if seen.conflict(f.name()).is_some() {
             let text = "$setWindowFields 'output' specification contains two conflicting paths";
             return Err(Error::location(6_307_900, text));
         }
         seen.insert(f.name());
-        outputs.push(Output { path, function: Compiled(function) });
+        functions.push((f.name(), field(f, sort, p)?));
     }
-    WindowFields::new(partition_by, sort, outputs)
+    Ok(functions)
 }
 
 fn field(e: Elem<'_>, sort: Option<&SortPattern>, p: &mut ParseCtx<'_>) -> Result<Asked> {
@@ -155,9 +165,10 @@ fn accumulated(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
             return Ok(Asked::Of(input, What::FirstLast { last, bounds: bounds(f)? }));
         }
         "$stdDevPop" | "$stdDevSamp" => {
+            let input = p.parse(value)?;
             let bounds = bounds(f)?;
             if !bounds.only_grows() {
-                let (input, sample) = (p.parse(value)?, f.name == "$stdDevSamp");
+                let sample = f.name == "$stdDevSamp";
                 return Ok(Asked::Of(input, What::StdDev { sample, bounds }));
             }
         }
@@ -294,12 +305,6 @@ fn one_sort_field(f: &Field<'_>, code: i32) -> Result<()> {
 }
 
 fn shift(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
-    if f.window.is_some() {
-        return Err(wrong("$shift does not accept a 'window' field"));
-    }
-    if f.sort.is_none() {
-        return Err(wrong("'$shift' requires a sortBy"));
-    }
     let Value::Document(spec) = f.function.value() else {
         return Err(wrong("Argument to $shift must be an object"));
     };
@@ -324,6 +329,12 @@ fn shift(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
     }
     let output = output.ok_or_else(|| wrong("$shift requires an 'output' expression."))?;
     let by = by.ok_or_else(|| wrong("$shift requires 'by' as an integer value."))?;
+    if f.window.is_some() {
+        return Err(wrong("$shift does not accept a 'window' field"));
+    }
+    if f.sort.is_none() {
+        return Err(wrong("'$shift' requires a sortBy"));
+    }
     Ok(Asked::Of(output, What::Shift { by, default }))
 }
 
@@ -342,6 +353,7 @@ fn exp_moving_avg(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
     if f.sort.is_none() {
         return Err(wrong("$expMovingAvg requires an explicit 'sortBy'"));
     }
+    let input = p.parse(input.value())?;
     let alpha = match (n, alpha) {
         (Some(e), _) => {
             if Number::of(e.value()).is_none() {
@@ -366,12 +378,19 @@ fn exp_moving_avg(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
         }
         (None, None) => return Err(two()),
     };
-    Ok(Asked::Of(p.parse(input.value())?, What::ExpMovingAvg(alpha)))
+    Ok(Asked::Of(input, What::ExpMovingAvg(alpha)))
 }
 
-/// `{input, unit}` of `$derivative` and `$integral`; the unit in milliseconds.
-fn input_and_unit(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<(Expr, Option<i64>)> {
+/// What `$derivative` and `$integral` are asked: `input`, the `unit` in milliseconds, and the window, which is read before
+/// them.
+fn over_time(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<(Expr, Option<i64>, Bounds)> {
     let name = f.name;
+    match f.sort.map(|s| s.parts.len()) {
+        Some(1) => {}
+        None => return Err(wrong(format!("{name} requires a sortBy"))),
+        Some(_) => return Err(wrong(format!("{name} requires a non-compound sortBy"))),
+    }
+    let bounds = bounds(f)?;
     let Value::Document(spec) = f.function.value() else {
         let text = format!("{name} expects an object, but got a {}: {}", f.function.ty.name(), f.function);
         return Err(wrong(text));
@@ -399,24 +418,20 @@ fn input_and_unit(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<(Expr, Option<i
         }
     }
     let input = input.ok_or_else(|| wrong(format!("{name} requires an 'input' expression")))?;
-    match f.sort.map(|s| s.parts.len()) {
-        Some(1) => Ok((input, unit_ms)),
-        None => Err(wrong(format!("{name} requires a sortBy"))),
-        Some(_) => Err(wrong(format!("{name} requires a non-compound sortBy"))),
-    }
+    Ok((input, unit_ms, bounds))
 }
 
 fn derivative(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
-    let (input, unit_ms) = input_and_unit(f, p)?;
+    let (input, unit_ms, bounds) = over_time(f, p)?;
     if f.window.is_none() {
         return Err(wrong("$derivative requires explicit window bounds"));
     }
-    Ok(Asked::Of(input, What::Derivative { unit_ms, bounds: bounds(f)? }))
+    Ok(Asked::Of(input, What::Derivative { unit_ms, bounds }))
 }
 
 fn integral(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
-    let (input, unit_ms) = input_and_unit(f, p)?;
-    Ok(Asked::Of(input, What::Integral { unit_ms, bounds: bounds(f)? }))
+    let (input, unit_ms, bounds) = over_time(f, p)?;
+    Ok(Asked::Of(input, What::Integral { unit_ms, bounds }))
 }
 
 fn covariance(f: &Field<'_>, p: &mut ParseCtx<'_>, sample: bool) -> Result<Asked> {
@@ -432,12 +447,14 @@ fn no_window(f: &Field<'_>) -> Result<()> {
 }
 
 fn linear_fill(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
+    let input = p.parse(f.function.value())?;
     no_window(f)?;
     one_sort_field(f, 605_001)?;
-    Ok(Asked::Of(p.parse(f.function.value())?, What::LinearFill))
+    Ok(Asked::Of(input, What::LinearFill))
 }
 
 fn locf(f: &Field<'_>, p: &mut ParseCtx<'_>) -> Result<Asked> {
+    let input = p.parse(f.function.value())?;
     no_window(f)?;
-    Ok(Asked::Of(p.parse(f.function.value())?, What::Locf))
+    Ok(Asked::Of(input, What::Locf))
 }

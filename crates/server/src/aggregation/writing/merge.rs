@@ -14,8 +14,15 @@ use pando_request::UpdateStatement;
 
 /// 51183 unless an index makes the `on` fields unique.
 pub(super) fn check_unique(access: &Access, into: &Namespace, m: &Merge, q: &QueryCtx) -> Result<()> {
-    let Some(on) = m.on.as_ref().filter(|on| **on != ["_id"]) else { return Ok(()) };
+    let Some(on) = m.on.as_ref() else { return Ok(()) };
     let coll = access.definitions().collection(into).cloned();
+    // The index on `_id` is there with the collection, but for a clustered one, and has the collection's collation.
+    let by_id = |c: &Collection| {
+        c.options.clustered.is_none() && c.info.collation.as_deref() == q.collation.as_deref()
+    };
+    if *on == ["_id"] && coll.as_deref().is_none_or(by_id) {
+        return Ok(());
+    }
     let covers = |c: &Collection| {
         let info = &c.info.indexes;
         c.ready_indexes().iter().zip(info).any(|(i, info)| {
