@@ -96,3 +96,20 @@ fn plans_are_explained_as_by_a_real_server() {
         server.shut_down().await;
     });
 }
+
+#[test]
+fn explain_takes_no_document_sequences() {
+    run(async {
+        let world = World::new();
+        let server = world.start(|_| {}).await;
+        let mut c = server.connect().await;
+        let update = doc! { "q": {}, "u": { "$set": { "a": 1 } } };
+        for (command, name) in [(doc! { "find": "c" }, "x"), (doc! { "update": "c" }, "updates")] {
+            let reply = c.run_with_sequence(doc! { "explain": command }, name, &[update.clone()]).await;
+            assert_eq!(reply.get("code").and_then(Bson::as_i64), Some(40472), "{reply:?}");
+        }
+        let done = c.run_with_sequence(doc! { "update": "c" }, "updates", &[update]).await;
+        assert_eq!(done.get("ok").and_then(|v| v.as_f64()), Some(1.0), "{done:?}");
+        server.shut_down().await;
+    });
+}

@@ -26,16 +26,35 @@ impl Client {
     }
     /// Writes a message without waiting for the reply.
     pub async fn send(&mut self, command: &RawDoc, flags: u32) {
+        self.send_sections(command, &[], flags).await;
+    }
+    /// `more`: what stands behind the command's own section.
+    async fn send_sections(&mut self, command: &RawDoc, more: &[u8], flags: u32) {
         self.next_id += 1;
-        let mut out = Vec::with_capacity(command.byte_len() + 21);
-        out.extend_from_slice(&((command.byte_len() + 21) as i32).to_le_bytes());
-        for n in [self.next_id, 0, OP_MSG] {
+        let len = command.byte_len() + 21 + more.len();
+        let mut out = Vec::with_capacity(len);
+        for n in [len as i32, self.next_id, 0, OP_MSG] {
             out.extend_from_slice(&n.to_le_bytes());
         }
         out.extend_from_slice(&flags.to_le_bytes());
         out.push(0);
         out.extend_from_slice(command.as_bytes());
+        out.extend_from_slice(more);
         self.stream.write_all(&out).await.expect("the server reads");
+    }
+    /// Runs a command with a document sequence of that name behind it.
+    pub async fn run_with_sequence(&mut self, command: Document, name: &str, docs: &[Document]) -> Document {
+        let mut sequence = vec![0; 4];
+        sequence.extend_from_slice(name.as_bytes());
+        sequence.push(0);
+        docs.iter().for_each(|d| sequence.extend_from_slice(d.to_raw().as_bytes()));
+        let len = sequence.len() as i32;
+        sequence[..4].copy_from_slice(&len.to_le_bytes());
+        let mut more = vec![1];
+        more.extend(sequence);
+        let raw = self.with_db(command);
+        self.send_sections(&raw, &more, 0).await;
+        Document::from(&*self.receive().await)
     }
     /// Reads one reply.
     pub async fn receive(&mut self) -> DocBuf {
