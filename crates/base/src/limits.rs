@@ -30,8 +30,8 @@ pub const ARRAY_BACKFILL_MAX: usize = 1_500_000;
 pub const REPLSET_MEMBERS_MAX: usize = 50;
 /// A request body longer than this is not copied for `currentOp`; the copy is made for every operation.
 pub const CURRENT_OP_BODY_BYTES_MAX: usize = 1024;
-/// `hello.client`; MongoDB's bound for clients.
-pub const CLIENT_METADATA_BYTES_MAX: usize = 512;
+/// `hello.client`; the bound of MongoDB's servers (clients are to keep to half of it).
+pub const CLIENT_METADATA_BYTES_MAX: usize = 1024;
 /// `hello.client.application.name`; MongoDB's bound.
 pub const CLIENT_APP_NAME_BYTES_MAX: usize = 128;
 /// `metrics.apiVersions` tells of the last day, as MongoDB does; of so many applications; and a connection says which

@@ -4,6 +4,7 @@
 //! slot's kill word; nothing is shared between running operations, so the bookkeeping costs one
 //! uncontended lock per operation.
 
+use crate::client_metadata;
 use crate::generic_args::SessionId;
 use crate::instance::Instance;
 use crate::spec::Flags;
@@ -152,8 +153,8 @@ impl Client {
         !self.first_hello_done.swap(true, Relaxed)
     }
     /// Stores `hello.client` and logs it (id 51800). Later documents are refused (186).
-    pub fn set_metadata(&self, doc: &RawDoc) -> Result<()> {
-        let app_name = check_metadata(doc)?;
+    pub fn set_metadata(&self, told: Value<'_>) -> Result<()> {
+        let (doc, app_name) = client_metadata::check(told)?;
         if self.metadata.get().is_some() {
             return Err(Error::new(
                 ErrorCode::ClientMetadataCannotBeMutated,
@@ -281,78 +282,6 @@ pub(crate) struct OpStart<'a> {
     pub(crate) started: Duration,
     pub(crate) started_wall_ms: i64,
     pub(crate) lsid: Option<SessionId>,
-}
-
-/// MongoDB's checks of `hello.client`: codes 183, 184, 185, 14. Returns the application's name.
-fn check_metadata(doc: &RawDoc) -> Result<Option<String>> {
-    if doc.byte_len() > limits::CLIENT_METADATA_BYTES_MAX {
-        return Err(Error::new(
-            ErrorCode::ClientMetadataDocumentTooLarge,
-            format!(
-                "The client metadata document must be less then or equal to {} bytes",
-                limits::CLIENT_METADATA_BYTES_MAX
-            ),
-        ));
-    }
-    let missing = |what: &str| {
-        Error::new(
-            ErrorCode::ClientMetadataMissingField,
-            format!("Missing required field '{what}' in the client metadata document"),
-        )
-    };
-    let object = |what: &str, v: Value<'_>| {
-        Error::type_mismatch(format!(
-            "The '{what}' field is required to be a BSON document in the client metadata document, found {}",
-            v.type_name()
-        ))
-    };
-    let mut app_name = None;
-    if let Some(v) = doc.get("application") {
-        let app = v.as_doc().ok_or_else(|| object("application", v))?;
-        match app.get("name") {
-            Some(Value::String(name)) => {
-                if name.len() > limits::CLIENT_APP_NAME_BYTES_MAX {
-                    return Err(Error::new(
-                        ErrorCode::ClientMetadataAppNameTooLarge,
-                        format!(
-                            "The 'application.name' field must be less then or equal to {} bytes in the client \
-                             metadata document",
-                            limits::CLIENT_APP_NAME_BYTES_MAX
-                        ),
-                    ));
-                }
-                app_name = Some(name.to_owned());
-            }
-            Some(_) => {
-                return Err(Error::type_mismatch(
-                    "The 'application.name' field must be a string in the client metadata document",
-                ));
-            }
-            None => {}
-        }
-    }
-    let driver = doc.get("driver").ok_or_else(|| missing("driver"))?;
-    let driver = driver.as_doc().ok_or_else(|| object("driver", driver))?;
-    for field in ["name", "version"] {
-        match driver.get(field) {
-            Some(Value::String(_)) => {}
-            Some(_) => {
-                return Err(Error::type_mismatch(format!(
-                    "The 'driver.{field}' field must be a string in the client metadata document"
-                )));
-            }
-            None => return Err(missing(&format!("driver.{field}"))),
-        }
-    }
-    let os = doc.get("os").ok_or_else(|| missing("os"))?;
-    let os = os.as_doc().ok_or_else(|| object("os", os))?;
-    match os.get("type") {
-        Some(Value::String(_)) => Ok(app_name),
-        Some(_) => {
-            Err(Error::type_mismatch("The 'os.type' field must be a string in the client metadata document"))
-        }
-        None => Err(missing("os.type")),
-    }
 }
 
 /// All clients, for `currentOp`, `killOp`, `killSessions` and shutdown.

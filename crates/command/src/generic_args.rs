@@ -1,5 +1,6 @@
 //! The arguments every command accepts: one walk over the body before the handler runs.
 
+use crate::client_metadata;
 use crate::cluster_time::Signature;
 use crate::concern::{ReadConcern, WriteConcern, had_wrong_type};
 use crate::request::{missing, unknown, wrong_type};
@@ -237,13 +238,7 @@ impl Reading {
         match name {
             "$replData" => self.args.wants_repl_data = true,
             "$oplogQueryData" => self.args.wants_oplog_query_data = true,
-            "$client" => match v {
-                Value::Document(d) | Value::Array(d) => {
-                    check_client(d)?;
-                    self.args.client = Some(d.to_buf());
-                }
-                _ => return Err(Error::type_mismatch("The client metadata document must be a document")),
-            },
+            "$client" => self.args.client = Some(client_metadata::check(v)?.0.to_buf()),
             "databaseVersion" | "shardVersion" => {
                 check_version(name, &v)?;
                 let text = "Cannot accept sharding commands if not started with --shardsvr";
@@ -377,17 +372,6 @@ pub fn parse_cluster_time(v: &Value<'_>) -> Result<(Timestamp, Signature)> {
 
 fn not_an_object(field: &str) -> Error {
     Error::location(10065, format!("invalid parameter: expected an object ({field})"))
-}
-
-/// Metadata of another server's client: at least its driver must be told.
-fn check_client(d: &RawDoc) -> Result<()> {
-    match d.get("driver") {
-        Some(_) => Ok(()),
-        None => Err(Error::new(
-            ErrorCode::ClientMetadataMissingField,
-            "Missing required sub-document 'driver' in the client metadata document",
-        )),
-    }
 }
 
 /// What a router says about the version of the database or of the collection's chunks that it means. No server takes it that is

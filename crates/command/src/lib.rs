@@ -13,6 +13,7 @@
 pub mod api_versions;
 pub mod args;
 pub mod client;
+mod client_metadata;
 pub mod cluster_time;
 pub mod concern;
 mod encryption;

@@ -187,7 +187,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "dropAllRolesFromDatabase" [] (WRITE | NAMES_NOTHING | TYPED) - [D R] (database DropRole) "Drops all roles (there are none yet).";
     "dropAllUsersFromDatabase" [] (WRITE | NAMES_NOTHING | TYPED) - [D R] (database DropUser) "Drops all users (there are none yet).";
     "dropConnections" [] (ADMIN_ONLY | SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (cluster DropConnections) "Closes idle connections to members that are named.";
-    "dropDatabase" [] (WRITE | ARGS_FIRST) v1 [D R] (database DropDatabase) "Drops a database.";
+    "dropDatabase" [] (WRITE | ARGS_FIRST | NAMES_NOTHING) v1 [D R] (database DropDatabase) "Drops a database.";
     "dropIndexes" ["deleteIndexes"] (WRITE | ARGS_FIRST) v1 [D R] (collection DropIndex) "Drops indexes.";
     "dropRole" [] (WRITE | TYPED) - [D R] (database DropRole) "Drops a role (there are none yet).";
     "dropSearchIndex" [] (NONE) - [D R] (collection DropSearchIndex) "Refused: search indexes exist on Atlas only.";
@@ -232,7 +232,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "killCursors" [] (SECONDARY_OK | IN_TXN | ARGS_FIRST) v1 [D R] (by_args) "Closes cursors.";
     "killOp" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (by_args) "Interrupts an operation.";
     "killSessions" [] (SECONDARY_OK) - [D R] (by_args) "Kills sessions.";
-    "listCollections" [] (READ | SECONDARY_OPT_IN | ARGS_FIRST) v1 [D R] (by_args) "Collections and views of a database.";
+    "listCollections" [] (READ | SECONDARY_OPT_IN | ARGS_FIRST | NAMES_NOTHING) v1 [D R] (by_args) "Collections and views of a database.";
     "listCommands" [] (SECONDARY_OK) - [D R] (open) "The commands there are.";
     "listDatabases" [] (ADMIN_ONLY | READ | SECONDARY_OPT_IN | ARGS_FIRST | NAMES_NOTHING) v1 [D R] (by_args) "Databases and their sizes.";
     "listIndexes" [] (READ | SECONDARY_OPT_IN | ARGS_FIRST) v1 [D R] (collection ListIndexes) "Indexes of a collection.";

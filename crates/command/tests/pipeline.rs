@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use pando_base::{Error, ErrorCode, Millis, Result, Timestamp};
-use pando_bson::{Document, ObjectId, RawDoc, doc};
+use pando_bson::{Document, ObjectId, RawDoc, Value, doc};
 use pando_command::cluster_time::Signature;
 use pando_command::concern::{Provenance, W};
 use pando_command::pipeline::{Answer, Incoming, run};
@@ -361,12 +361,15 @@ fn client_metadata_is_kept_once_and_checked() {
     let rig = rig();
     let good = doc! { "application": { "name": "app" }, "driver": { "name": "d", "version": "1" },
     "os": { "type": "Linux" } };
-    assert_eq!(rig.client.set_metadata(&doc! { "driver": {} }.to_raw()).unwrap_err().code.0, 183);
+    assert_eq!(
+        rig.client.set_metadata(Value::Document(&doc! { "driver": {} }.to_raw())).unwrap_err().code.0,
+        183
+    );
     let long = doc! { "application": { "name": "x".repeat(129) } };
-    assert_eq!(rig.client.set_metadata(&long.to_raw()).unwrap_err().code.0, 184);
-    let big = doc! { "x": "x".repeat(600) };
-    assert_eq!(rig.client.set_metadata(&big.to_raw()).unwrap_err().code.0, 185);
-    rig.client.set_metadata(&good.to_raw()).unwrap();
+    assert_eq!(rig.client.set_metadata(Value::Document(&long.to_raw())).unwrap_err().code.0, 184);
+    let big = doc! { "x": "x".repeat(1100) };
+    assert_eq!(rig.client.set_metadata(Value::Document(&big.to_raw())).unwrap_err().code.0, 185);
+    rig.client.set_metadata(Value::Document(&good.to_raw())).unwrap();
     assert_eq!(rig.client.app_name(), Some("app"));
-    assert_eq!(rig.client.set_metadata(&good.to_raw()).unwrap_err().code.0, 186);
+    assert_eq!(rig.client.set_metadata(Value::Document(&good.to_raw())).unwrap_err().code.0, 186);
 }

@@ -75,6 +75,9 @@ fn a_profile_filter_chooses_the_operations_of_its_database() {
         );
         assert!(entry.get("numYield").is_some() && entry.get("responseLength").is_some());
         assert_eq!(c.err(doc! { "profile": 0, "filter": { "nosuch": 1 } }).await.0, 4_910_200);
+        c.ok(doc! { "profile": -1, "filter": { "": 1 } }).await;
+        assert_eq!(c.err(doc! { "profile": 0, "filter": { ".a": 1 } }).await.0, 15998);
+        assert_eq!(c.err(doc! { "profile": 0, "filter": { "$or": [{ "a.": 1 }] } }).await.0, 40353);
         assert_eq!(c.err(doc! { "profile": 0, "filter": { "$where": "1" } }).await.0, 2);
     });
 }
@@ -126,5 +129,11 @@ fn what_is_outside_the_stable_api_is_named() {
         c.ok(doc! { "create": "v", "viewOn": "c", "pipeline": [{ "$indexStats": {} }] }).await;
         assert_eq!(c.err(ask(true)).await.0, 323);
         assert_eq!(c.err(doc! { "validateDBMetadata": 1 }).await.0, 40414);
+        let long = "y".repeat(64);
+        for (db, code) in [(long.as_str(), 13280), ("a b", 13280), ("a.b", 28539), ("", 28539)] {
+            let named = doc! { "validateDBMetadata": 1, "db": db, "apiParameters": { "version": "1" } };
+            assert_eq!(c.err(named).await.0, code, "{db}");
+        }
+        c.ok(doc! { "validateDBMetadata": 1, "db": "a$b", "apiParameters": { "version": "1" } }).await;
     });
 }

@@ -59,6 +59,18 @@ fn a_file_s_digest_is_read_from_its_chunks_in_their_order() {
     });
 }
 
+#[test]
+fn what_a_command_that_names_nothing_is_given_as_its_name_may_hold_a_null_character() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "listCollections": "a\0b" }).await;
+        assert_eq!(c.err(doc! { "dropDatabase": "a\0b" }).await.0, 14);
+        assert_eq!(c.err(doc! { "dbStats": "a\0b" }).await.0, 73);
+    });
+}
+
 async fn split(c: &mut Client, more: Document) -> Vec<i32> {
     let mut cmd = doc! { "splitVector": "test.c", "keyPattern": { "_id": 1 } };
     more.iter().for_each(|(k, v)| cmd.set(k, v.clone()));

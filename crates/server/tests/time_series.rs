@@ -433,3 +433,55 @@ fn transactions_change_no_measurements() {
         server.shut_down().await;
     });
 }
+
+#[test]
+fn the_indexes_of_a_time_series_are_listed_by_its_name_or_by_that_of_its_buckets() {
+    run(async {
+        let (_world, server, mut c) = started().await;
+        let list =
+            |name: &str, by_buckets: bool| doc! { "listIndexes": name, "isTimeseriesNamespace": by_buckets };
+        let of_users = c.all(doc! { "listIndexes": "ts" }).await;
+        assert_eq!(c.all(list("ts", false)).await, of_users);
+        let reply = c.ok(list("system.buckets.ts", true)).await;
+        let cursor = reply.get("cursor").and_then(Bson::as_doc).unwrap();
+        assert_eq!(cursor.get("ns").and_then(Bson::as_str), Some("test.ts"));
+        assert_eq!(cursor.get("firstBatch").and_then(Bson::as_array).map(|a| a.len()), Some(of_users.len()));
+        let (code, text) = c.err(list("ts", true)).await;
+        assert_eq!((code, &*text), (166, "Namespace test.ts is a timeseries collection"));
+        assert_eq!(c.err(list("system.buckets.none", true)).await.0, 26);
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn a_view_of_buckets_that_are_not_there_is_like_any_other() {
+    run(async {
+        let (_world, server, mut c) = started().await;
+        c.ok(doc! { "create": "v", "viewOn": "system.buckets.v" }).await;
+        let (code, text) = c.err(doc! { "collMod": "v", "expireAfterSeconds": 3 }).await;
+        assert_eq!((code, &*text), (72, "option not supported on a view: expireAfterSeconds"));
+        c.ok(doc! { "collMod": "v", "viewOn": "system.buckets.w", "pipeline": [] }).await;
+        c.ok(doc! { "drop": "v" }).await;
+        assert!(c.all(doc! { "listCollections": 1, "filter": { "name": "v" } }).await.is_empty());
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn where_measurements_have_no_source_no_update_is_right() {
+    run(async {
+        let (_world, server, mut c) = started().await;
+        c.ok(doc! { "create": "plain", "timeseries": { "timeField": "t" } }).await;
+        for more in [doc! { "multi": true }, doc! { "multi": false }, doc! { "upsert": true }] {
+            let mut one = doc! { "q": {}, "u": { "$set": { "m": 1 } } };
+            more.iter().for_each(|(k, v)| one.set(k, v.clone()));
+            let reply = c.run(doc! { "update": "plain", "updates": [one] }).await;
+            let errors = reply.get("writeErrors").and_then(Bson::as_array).unwrap();
+            let text = errors[0].as_doc().unwrap().get("errmsg").and_then(Bson::as_str).unwrap();
+            let wanted =
+                "Cannot perform an update on a time-series collection that does not have a metaField";
+            assert_eq!(text, wanted);
+        }
+        server.shut_down().await;
+    });
+}

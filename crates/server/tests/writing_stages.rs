@@ -1,7 +1,7 @@
 //! `$out` and `$merge`: what they leave behind, also when they fail.
 
 use pando_bson::{Bson, Document, doc};
-use pando_testserver::{Client, World, run};
+use pando_testserver::{Client, World, pause, run, spawn};
 
 fn to(stage: Document) -> Document {
     doc! { "aggregate": "source", "pipeline": [stage], "cursor": {} }
@@ -68,6 +68,57 @@ fn an_out_that_fails_leaves_the_target_and_no_temporary_collection() {
             Bson::Array(vec![Bson::Document(doc! { "$out": "x" }), Bson::Document(doc! { "$match": {} })]);
         let early = doc! { "aggregate": "source", "pipeline": not_last, "cursor": {} };
         assert_eq!(c.err(early).await.0, 40601);
+        server.shut_down().await;
+    });
+}
+
+/// Somebody drops the database of the target while the results are being written.
+#[test]
+fn an_out_whose_temporary_collection_is_dropped_says_what_is_missing() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let (mut c, mut other) = (server.connect().await, server.connect().await);
+        for i in 0..4 {
+            let docs: Vec<Bson> = (0..1000)
+                .map(|n| Bson::Document(doc! { "_id": i * 1000 + n, "a": "x".repeat(200) }))
+                .collect();
+            c.ok(doc! { "insert": "source", "documents": docs }).await;
+        }
+        let stages = vec![
+            Bson::Document(doc! { "$set": { "b": { "$reduce": {
+                "input": { "$range": [0, 500] }, "initialValue": 0, "in": { "$add": ["$$value", "$$this"] },
+            } } } }),
+            Bson::Document(doc! { "$out": { "db": "elsewhere", "coll": "target" } }),
+        ];
+        let out = doc! { "aggregate": "source", "pipeline": stages, "cursor": {} };
+        let writing = spawn(async move { c.err(out).await });
+        let there = doc! { "listCollections": 1, "nameOnly": true, "$db": "elsewhere" };
+        while other.all(there.clone()).await.is_empty() {
+            pause(1).await;
+        }
+        other.ok(doc! { "dropDatabase": 1, "$db": "elsewhere" }).await;
+        let (code, text) = writing.await.expect("an answer");
+        assert_eq!(code, 26, "{text}");
+        let start = "PlanExecutor error during aggregation :: caused by :: ";
+        assert!(text.starts_with(start), "{text}");
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn neither_out_nor_merge_writes_to_a_time_series() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        source(&mut c).await;
+        c.ok(doc! { "create": "ts", "timeseries": { "timeField": "t" } }).await;
+        for stage in [doc! { "$out": "ts" }, doc! { "$merge": "ts" }] {
+            let (code, text) = c.err(to(stage)).await;
+            let start = "PlanExecutor error during aggregation :: caused by :: ";
+            assert_eq!((code, text), (166, format!("{start}Namespace test.ts is a timeseries collection")));
+        }
         server.shut_down().await;
     });
 }

@@ -32,7 +32,7 @@ impl Catalog {
     pub async fn coll_mod(&self, ns: &Namespace, command: &RawDoc) -> Result<Modified> {
         let _db = self.lock_database(ns.db()).await;
         match self.lookup_view(ns) {
-            Some(view) if view.buckets().is_some() => self.modify_series(&view, command).await,
+            Some(view) if self.series_below(&view).is_some() => self.modify_series(&view, command).await,
             Some(_) => self.modify_view(ns, command).await,
             None => self.modify_collection(ns, command.to_buf()).await,
         }

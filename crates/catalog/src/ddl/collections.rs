@@ -161,7 +161,7 @@ impl Catalog {
         names::check_droppable(ns, self.lookup(ns).is_some(), self.exposes_oplog())?;
         let _db = self.lock_database(ns.db()).await;
         if let Some(view) = self.lookup_view(ns) {
-            if !view.on.coll().starts_with(time_series::BUCKETS) {
+            if view.buckets().is_none_or(|buckets| self.lookup(buckets).is_none()) {
                 let last = self.change_view_doc(ns, None).await?;
                 return Ok(Dropped { indexes_were: None, last });
             }

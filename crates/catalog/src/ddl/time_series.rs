@@ -66,11 +66,15 @@ impl Catalog {
 }
 
 impl Catalog {
+    /// The time series that a view shows. None where only the name below is one of buckets: anybody may define such a view.
+    pub(crate) fn series_below(&self, view: &View) -> Option<TimeSeries> {
+        self.lookup(view.buckets()?)?.options.time_series.clone()
+    }
+
     /// `collMod` of a time series: of its buckets, and of the view when buckets get another span. With the database's
     /// lock held.
     pub(crate) async fn modify_series(&self, view: &View, command: &RawDoc) -> Result<Modified> {
-        let series = self.lookup(&view.on).and_then(|c| c.options.time_series.clone());
-        let Some(series) = series else { return Err(Error::internal("a time series without its buckets")) };
+        let Some(series) = self.series_below(view) else { return Err(Error::internal("no time series")) };
         let mut below = DocBuilder::with_capacity(command.byte_len() + 32);
         for (i, e) in command.iter().enumerate() {
             match (e.name(), e.value()) {

@@ -84,6 +84,16 @@ pub fn update_on_meta(series: &TimeSeries, update: Value<'_>) -> Result<DocBuf> 
     Ok(b.finish())
 }
 
+/// 72 where measurements have no source that could be changed: that comes before all else that is wrong with an update.
+pub fn has_source(series: &TimeSeries) -> Result<()> {
+    match &series.meta_field {
+        Some(_) => Ok(()),
+        None => Err(refuse(
+            "Cannot perform an update on a time-series collection that does not have a metaField".to_owned(),
+        )),
+    }
+}
+
 fn changes_others(series: &TimeSeries) -> Error {
     let field = series.meta_field.as_deref().unwrap_or_default();
     refuse(format!(

@@ -18,7 +18,7 @@ pub use compressed::{is_compressed, measurements_in, uncompressed};
 pub use definition::{Bucketing, Granularity, TimeSeries};
 pub use extent::{Extent, hides_values};
 pub use indexes::{BUCKET_2DSPHERE, index_of_users, index_on_buckets, key_on_buckets};
-pub use meta_only::{filter_on_meta, update_on_meta};
+pub use meta_only::{filter_on_meta, has_source, update_on_meta};
 
 #[cfg(test)]
 mod tests;

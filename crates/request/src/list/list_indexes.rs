@@ -1,6 +1,6 @@
 //! The arguments of `listIndexes`.
 
-use crate::declare::kinds::{Cursor, SafeBool};
+use crate::declare::kinds::{Bool, Cursor, SafeBool};
 use crate::declare::{arguments, kind};
 
 arguments! {
@@ -9,6 +9,7 @@ arguments! {
         "cursor" cursor: optional Cursor,
         "includeBuildUUIDs" build_uuids: optional Unstable,
         "includeIndexBuildInfo" build_info: optional Unstable,
+        "isTimeseriesNamespace" by_buckets: optional Bool,
     }
 }
 

@@ -142,10 +142,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
                 "The client metadata document may only be sent in the first hello",
             ));
         }
-        let Value::Document(doc) = client else {
-            return Err(wrong_type("hello", "client", &client, &["object"]));
-        };
-        ctx.client.set_metadata(doc)?;
+        ctx.client.set_metadata(client)?;
     }
     if let (Some((process, counter)), Some(ms)) = (args.topology, args.max_await_ms) {
         await_change(server, ctx, process, counter, ms as u64).await?;

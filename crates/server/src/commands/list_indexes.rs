@@ -23,7 +23,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     };
     ctx.arguments_read()?;
     let ns = server.access.ns_or_uuid(&req)?;
-    let series = server.access.time_series(&ns);
+    let by_buckets = args.by_buckets == Some(true);
+    let series = server.access.series_of_definition(&ns, by_buckets)?;
     let coll = server
         .access
         .collection(ctx, series.as_ref().map_or(&ns, |s| &s.buckets))?
@@ -32,6 +33,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if let Some(series) = &series {
         docs = docs.iter().filter_map(|d| index_of_users(&series.of, d)).collect();
     }
+    // Also who names the buckets is told of the time series.
+    let named = ns.coll().strip_prefix("system.buckets.").filter(|_| by_buckets && series.is_some());
+    let ns = named.map_or_else(|| ns.clone(), |name| Namespace::unchecked(ns.db(), name));
     let batch_size = args.cursor.and_then(|c| c.batch_size);
     server.crud.cursors.list(ctx, &req, ns, batch_size, docs).await
 }

@@ -47,13 +47,35 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 /// A filter reads only what is written of an operation.
 fn parse_filter(server: &Server, ctx: &OpCtx, filter: &RawDoc) -> Result<Matcher> {
     let matcher = Matcher::parse_restricted(filter, &server.crud.reads.query_ctx(ctx, None, None, None)?)?;
-    match matcher.fields_read().iter().find(|f| !slow::PROFILED.contains(&f.as_str())) {
+    check_paths(filter)?;
+    let read = matcher.fields_read();
+    // The empty name is the whole record's, and matches nothing.
+    match read.iter().find(|f| !f.is_empty() && !slow::PROFILED.contains(&f.as_str())) {
         None => Ok(matcher),
         Some(name) => Err(Error::location(
             4_910_200,
             format!("No such field (or fields) available for profile filter: {name}"),
         )),
     }
+}
+
+/// No part of a path may be empty; the empty name alone is none.
+fn check_paths(filter: &RawDoc) -> Result<()> {
+    for e in filter {
+        match (e.name(), e.value()) {
+            (name, Value::Array(list)) if name.starts_with('$') => {
+                list.iter().filter_map(|e| e.value().as_doc()).try_for_each(check_paths)?;
+            }
+            (name, _) if name.ends_with('.') => {
+                return Err(Error::location(40353, "FieldPath must not end with a '.'."));
+            }
+            (name, _) if !name.is_empty() && name.split('.').any(str::is_empty) => {
+                return Err(Error::location(15998, "FieldPath field names may not be empty strings."));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// `setProfilingFilterGlobally`: filters are set by database here.

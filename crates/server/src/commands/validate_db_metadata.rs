@@ -62,11 +62,16 @@ fn check_flag(name: &str, v: Option<Value<'_>>) -> Result<()> {
 /// The database and the collection must have names that such ones can have.
 fn check_names(db: Option<&str>, only: Option<&str>, at: &str) -> Result<()> {
     if let Some(db) = db {
+        let invalid = || Err(Error::location(13280, format!("invalid db name: {db}")));
         if db.contains('\0') {
-            return Err(Error::location(13280, format!("invalid db name: {db}")));
+            return invalid();
         }
         if db.is_empty() || db.contains('.') {
             return Err(Error::location(28539, "need a valid database name"));
+        }
+        // A `$` is taken.
+        if pando_base::DbName::parse(&db.replace('$', "_")).is_err() {
+            return invalid();
         }
     }
     match only {

@@ -10,7 +10,7 @@ use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{Bson, DocBuilder, RawDoc, Value};
 use pando_command::OpCtx;
 use pando_query::plan::Hint;
-use pando_query::timeseries::{filter_on_meta, measurements_in, update_on_meta};
+use pando_query::timeseries::{filter_on_meta, has_source, measurements_in, update_on_meta};
 use pando_request::{DeleteStatement, UpdateStatement};
 
 impl Writes {
@@ -43,6 +43,7 @@ impl Writes {
         retry: &mut Retry,
     ) -> Result<Updated> {
         let refuse = |text: &'static str| Err(Error::new(ErrorCode::InvalidOptions, text));
+        has_source(&series.of)?;
         if s.upsert {
             return refuse("Cannot perform an upsert on a time-series collection");
         }

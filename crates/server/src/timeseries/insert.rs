@@ -36,7 +36,9 @@ impl Writes {
         }
         let mut out = Inserted::default();
         let Some(coll) = self.reads.access.write(ctx, &series.buckets, Missing::Nothing).await? else {
-            return Err(Error::internal("a time series without its buckets"));
+            // Dropped after the command had found them.
+            let text = format!("Could not find collection {} for write", series.buckets);
+            return Err(Error::new(ErrorCode::NamespaceNotFound, text));
         };
         let mut good: Vec<Measurement<'_>> = Vec::with_capacity(docs.len());
         for (i, doc) in docs {

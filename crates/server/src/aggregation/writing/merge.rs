@@ -4,7 +4,7 @@ use super::{Rows, Writing, insert_rows, is_internal, while_running};
 use crate::object_id::new_object_id;
 use crate::write::Writes;
 use crate::write::writes::Retry;
-use pando_access::{Access, Collection, WriteOp};
+use pando_access::{Access, Collection, Named, WriteOp, is_a_view};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, ElementType, RawDoc, Value};
 use pando_command::{OpCtx, Request};
@@ -74,11 +74,8 @@ impl MergeJob<'_> {
                 return Ok(());
             }
             // A view is in the way of results only: without any there is no mistake.
-            if self.writes.reads.access.definitions().is_view(self.into) {
-                return Err(while_running(Error::new(
-                    ErrorCode::CommandNotSupportedOnView,
-                    format!("Namespace {} is a view, not a collection", self.into),
-                )));
+            if let Some(Named::View(view)) = self.writes.reads.access.definitions().named(self.into) {
+                return Err(while_running(is_a_view(view)));
             }
             let batch: Vec<Row> =
                 batch.into_iter().map(|r| self.with_id(r)).collect::<Result<_>>().map_err(while_running)?;

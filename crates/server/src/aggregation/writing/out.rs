@@ -2,7 +2,7 @@
 
 use super::{Rows, insert_rows, is_internal, while_running};
 use crate::write::Writes;
-use pando_access::{Collection, CollectionOptions, Missing, Named, WriteOp};
+use pando_access::{Collection, CollectionOptions, Missing, Named, WriteOp, is_a_view};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{DocBuf, RawDoc};
 use pando_command::OpCtx;
@@ -43,10 +43,7 @@ impl Out<'_> {
         let into = self.into;
         match self.writes.reads.access.definitions().named(into) {
             None => Ok(None),
-            Some(Named::View(_)) => Err(Error::new(
-                ErrorCode::CommandNotSupportedOnView,
-                format!("Namespace {into} is a view, not a collection"),
-            )),
+            Some(Named::View(view)) => Err(is_a_view(view)),
             Some(Named::Collection(c)) if c.is_capped() => Err(Error::location(
                 17152,
                 format!("namespace '{into}' is capped so it can't be used for $out"),
@@ -73,8 +70,12 @@ impl Out<'_> {
             if batch.is_empty() {
                 break;
             }
-            let Some(coll) = access.write(ctx, tmp, Missing::Nothing).await? else {
-                return Err(Error::internal("the temporary collection of $out is gone"));
+            let Some(coll) = access.write(ctx, tmp, Missing::Nothing).await.map_err(while_running)? else {
+                // Somebody dropped it, or its database. What was in it is lost, so that nothing can come of the rest.
+                return Err(while_running(Error::new(
+                    ErrorCode::NamespaceNotFound,
+                    format!("Source collection {tmp} does not exist"),
+                )));
             };
             insert_rows(self.writes, ctx, &op, &coll, &batch).await.map_err(while_running)?;
         }
