@@ -3,14 +3,14 @@
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{DocBuilder, RawDoc, Value};
 use pando_query::QueryCtx;
-use pando_query::matcher::Matcher;
+use pando_query::matcher::{Matcher, Place};
 use pando_query::timeseries::{BUCKET_GEO, BUCKET_HOLDS};
 
 /// Parses a filter statement by statement, so that the first mistake is told, and refuses what no index filter may hold at
 /// all, wherever it stands (224).
 pub(crate) fn check_form(filter: &RawDoc) -> Result<()> {
     check_statements(filter)?;
-    Matcher::parse_restricted(filter, &QueryCtx::default()).map(drop)
+    Matcher::parse_in(Place::Document, filter, &QueryCtx::default()).map(drop)
 }
 
 fn check_statements(filter: &RawDoc) -> Result<()> {
@@ -28,7 +28,7 @@ fn check_statements(filter: &RawDoc) -> Result<()> {
             _ => {
                 let mut alone = DocBuilder::new();
                 alone.elem(e);
-                Matcher::parse_restricted(&alone.finish(), &QueryCtx::default())?;
+                Matcher::parse_in(Place::Document, &alone.finish(), &QueryCtx::default())?;
             }
         }
     }

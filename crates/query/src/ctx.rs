@@ -24,6 +24,18 @@ pub struct QueryCtx {
     /// Where parsers count the names they come across, until the request is read.
     pub named: Option<Arc<Counting>>,
     pub memory: Memory,
+    pub text_index: TextIndex,
+}
+
+/// Whether `$text` in a command's query has an index to search.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum TextIndex {
+    /// There is one, or who plans the query will look.
+    #[default]
+    Unknown,
+    Missing,
+    /// Nor the collection of that name.
+    NoCollection(Arc<str>),
 }
 
 /// How many bytes the parts of an operation may hold each; a server has a parameter for every one.
@@ -160,6 +172,7 @@ impl Default for QueryCtx {
             joined: Arc::default(),
             named: None,
             memory: Memory::default(),
+            text_index: TextIndex::default(),
         }
     }
 }

@@ -28,6 +28,9 @@ impl<T> NamedList<T> {
         }
         self.at.get(name).map(|at| *at as usize)
     }
+    pub(crate) fn things_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.items.iter_mut().map(|(_, thing)| thing)
+    }
     pub(crate) fn push(&mut self, name: &str, thing: T) {
         self.items.push((name.into(), thing));
         match self.items.len() {

@@ -2,7 +2,7 @@
 
 use crate::aggregation::{AggSpec, Aggregations};
 use pando_base::{Error, ErrorCode, Namespace, Result};
-use pando_bson::{ArrayBuilder, DocBuf, RawDoc, Value};
+use pando_bson::{ArrayBuilder, DocBuf, RawDoc};
 use pando_command::OpCtx;
 use pando_query::plan::{Hint, natural_of};
 use pando_request::FindArgs;
@@ -79,25 +79,6 @@ pub(crate) fn check_options(args: &FindArgs<'_>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn searches_text(filter: &RawDoc) -> bool {
-    filter.iter().any(|e| match (e.name(), e.value()) {
-        ("$text", Value::Document(d)) => d.get("$search").is_some_and(|v| v.as_str().is_some()),
-        ("$and" | "$or" | "$nor", Value::Array(all)) => {
-            all.iter().any(|e| e.value().as_doc().is_some_and(searches_text))
-        }
-        _ => false,
-    })
-}
-
-/// A view has no text index, whatever the collection below it has (27).
-pub(crate) fn check_no_text(view: &Namespace, args: &FindArgs<'_>) -> Result<()> {
-    if !args.filter.is_some_and(searches_text) {
-        return Ok(());
-    }
-    let text = format!("text index required for $text query (no such collection '{view}')");
-    Err(Error::new(ErrorCode::IndexNotFound, text))
 }
 
 /// How many documents a query on a view gives.

@@ -12,7 +12,7 @@ use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_index::{IndexSpec, KeyGen};
 use pando_query::QueryCtx;
 use pando_query::collation::Collation;
-use pando_query::matcher::Matcher;
+use pando_query::matcher::{Matcher, Place};
 use pando_query::plan::PlanCache;
 use pando_query::source::{CollectionInfo, FieldKind, IndexInfo, IndexKind, Wildcard};
 use pando_storage::{Ident, Txn};
@@ -91,7 +91,7 @@ impl Parts {
 
 /// Scripts cannot judge what is stored: every member would have to run them.
 pub(crate) fn validator_matcher(filter: &RawDoc, ctx: &QueryCtx) -> Result<Matcher> {
-    let matcher = Matcher::parse_restricted(filter, ctx)?;
+    let matcher = Matcher::parse_in(Place::Document, filter, ctx)?;
     if matcher.runs_scripts() {
         return Err(Error::location(4_660_800, "$function cannot be used inside a validator."));
     }

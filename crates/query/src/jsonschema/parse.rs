@@ -219,25 +219,28 @@ impl<'a> Parser<'a> {
         }
         if let Some(e) = self.find("pattern") {
             let Value::String(p) = e.value() else { return Err(mismatch("pattern", "a string")) };
-            self.rule("pattern", Test::Pattern(Arc::new(Regex::new(p, "")?)));
+            match Regex::new(p, "") {
+                Ok(regex) => self.rule("pattern", Test::Pattern(Arc::new(regex))),
+                // The whole document is no string: nobody reads the pattern.
+                Err(_) if self.depth == 0 => {}
+                Err(e) => return Err(e),
+            }
         }
         Ok(())
     }
 
     fn bound(&mut self, keyword: &'static str, exclusive_keyword: &'static str) -> Result<()> {
+        if self.find(exclusive_keyword).is_some() && self.find(keyword).is_none() {
+            return Err(failed(format!(
+                "$jsonSchema keyword '{keyword}' must be a present if {exclusive_keyword} is present"
+            )));
+        }
         let exclusive = match self.find(exclusive_keyword).map(|e| e.value()) {
             None => None,
             Some(Value::Boolean(b)) => Some(b),
             Some(_) => return Err(mismatch(exclusive_keyword, "a boolean")),
         };
-        let Some(e) = self.find(keyword) else {
-            return match exclusive {
-                None => Ok(()),
-                Some(_) => Err(failed(format!(
-                    "$jsonSchema keyword '{keyword}' must be a present if {exclusive_keyword} is present"
-                ))),
-            };
-        };
+        let Some(e) = self.find(keyword) else { return Ok(()) };
         if !e.value().is_number() {
             return Err(mismatch(keyword, "a number"));
         }

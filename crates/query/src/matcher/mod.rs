@@ -25,8 +25,8 @@ mod operand;
 mod optimize;
 mod parse;
 mod path;
+mod place;
 mod regexp;
-mod restricted;
 mod script;
 mod searches;
 mod text;
@@ -49,10 +49,8 @@ pub use operand::Operand;
 pub(crate) use optimize::rank;
 pub use path::Path;
 pub(crate) use path::{Leaf as ArrayAtEnd, any as walk};
+pub use place::Place;
 pub use regexp::RegexPred;
-pub use restricted::refuse_expr_in_upsert;
-pub(crate) use restricted::{check_match, refuse_near};
-pub(crate) use script::refuse as refuse_where;
 pub(crate) use text::no_index as no_text_index;
 pub use text::{TextMeaning, TextNode};
 pub use type_set::{TypeSet, type_of_code};
@@ -85,24 +83,17 @@ impl Matcher {
         Matcher { filter: DocBuf::new(), scope, collation: None }
     }
 
+    /// A command's query.
     pub fn parse(filter: &RawDoc, ctx: &QueryCtx) -> Result<Matcher> {
-        let root = parse::parse_filter(filter, ctx)?;
+        Matcher::parse_in(Place::Query, filter, ctx)
+    }
+
+    /// A filter that stands somewhere else, where not every operator may stand.
+    pub fn parse_in(place: Place, filter: &RawDoc, ctx: &QueryCtx) -> Result<Matcher> {
+        let root = parse::parse_filter(filter, place, ctx)?;
         let scope = optimize::finish(root);
         near::check(&scope.root)?;
         Ok(Matcher { filter: filter.to_buf(), scope, collation: ctx.collation.clone() })
-    }
-
-    /// A filter that may not use `$text`, `$where` or `$near` (a validator's, a projection's).
-    pub fn parse_restricted(filter: &RawDoc, ctx: &QueryCtx) -> Result<Matcher> {
-        restricted::check(filter, true)?;
-        let matcher = Matcher::parse(filter, ctx)?;
-        restricted::refuse_near(filter).map(|()| matcher)
-    }
-    /// A filter over elements of an array, which may not hold schemas either.
-    pub fn parse_of_elements(filter: &RawDoc, ctx: &QueryCtx) -> Result<Matcher> {
-        restricted::check(filter, false)?;
-        let matcher = Matcher::parse(filter, ctx)?;
-        restricted::refuse_near(filter).map(|()| matcher)
     }
 
     /// A part of another filter as a filter of its own (what is left to check behind an index scan).

@@ -23,7 +23,7 @@ impl Node {
 }
 
 /// `$near` orders the whole result, so it cannot be part of something else.
-pub(super) fn near_inside() -> Error {
+fn near_inside() -> Error {
     Error::bad_value("geo $near must be top-level expr")
 }
 

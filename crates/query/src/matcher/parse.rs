@@ -5,10 +5,10 @@ use super::bucket::BucketTest;
 use super::compare::{CmpOp, Comparison};
 use super::in_list::InList;
 use super::modulo::Modulo;
-use super::near::near_inside;
 use super::node::{ElemMatchObject, ElemMatchValue, ExprNode, Node, Pred, SampleRate, Scope};
 use super::number::{parse_non_negative, shown};
 use super::path::Path;
+use super::place::Place;
 use super::regexp::RegexPred;
 use super::text::TextNode;
 use super::type_set::TypeSet;
@@ -29,22 +29,29 @@ enum Level {
     Nested,
 }
 
-pub(super) fn parse_filter(filter: &RawDoc, ctx: &QueryCtx) -> Result<Node> {
-    parse_doc(filter, Level::Top, ctx)
+/// What every part of the parser is told: where the filter stands, and what it is evaluated in.
+#[derive(Clone, Copy)]
+struct In<'a> {
+    place: Place,
+    ctx: &'a QueryCtx,
 }
 
-fn parse_doc(filter: &RawDoc, level: Level, ctx: &QueryCtx) -> Result<Node> {
+pub(super) fn parse_filter(filter: &RawDoc, place: Place, ctx: &QueryCtx) -> Result<Node> {
+    parse_doc(filter, Level::Top, In { place, ctx })
+}
+
+fn parse_doc(filter: &RawDoc, level: Level, at: In<'_>) -> Result<Node> {
     let mut all = Vec::new();
     for e in filter {
         let name = e.path()?;
         match name.strip_prefix('$') {
             // The names of a reference are fields of elements.
-            Some("ref" | "id" | "db") if level == Level::Nested => parse_field(name, e, ctx, &mut all)?,
+            Some("ref" | "id" | "db") if level == Level::Nested => parse_field(name, e, at, &mut all)?,
             Some(op) => {
-                count(name, ctx);
-                all.extend(parse_keyword(op, e, level, ctx)?);
+                count(name, at.ctx);
+                all.extend(parse_keyword(op, e, level, at)?);
             }
-            None => parse_field(name, e, ctx, &mut all)?,
+            None => parse_field(name, e, at, &mut all)?,
         }
     }
     Ok(Node::And(all))
@@ -58,19 +65,19 @@ fn count(name: &str, ctx: &QueryCtx) {
 }
 
 /// `{name: e}`: an operator document, a regex or an equality.
-fn parse_field(name: &str, e: Elem<'_>, ctx: &QueryCtx, all: &mut Vec<Node>) -> Result<()> {
+fn parse_field(name: &str, e: Elem<'_>, at: In<'_>, all: &mut Vec<Node>) -> Result<()> {
     patience::spend(2)?;
     match e.value() {
-        Value::Document(ops) if is_operators(ops, false) => parse_operators(name, ops, ctx, all),
+        Value::Document(ops) if is_operators(ops, false) => parse_operators(name, ops, at, all),
         Value::Regex { pattern, options } => {
-            count("$regex", ctx);
+            count("$regex", at.ctx);
             all.push(Node::leaf(name, Pred::Regex(RegexPred::new(pattern, options)?)));
             Ok(())
         }
         Value::NotUtf8(_) if e.ty == ElementType::Regex => Err(regex::not_utf8()),
         _ => {
-            count("$eq", ctx);
-            all.push(comparison(name, CmpOp::Eq, e, ctx)?);
+            count("$eq", at.ctx);
+            all.push(comparison(name, CmpOp::Eq, e, at.ctx)?);
             Ok(())
         }
     }
@@ -102,7 +109,7 @@ fn comparison(path: &str, op: CmpOp, e: Elem<'_>, ctx: &QueryCtx) -> Result<Node
 }
 
 /// A `$`-name where a field is expected.
-fn parse_keyword(op: &str, e: Elem<'_>, level: Level, ctx: &QueryCtx) -> Result<Option<Node>> {
+fn parse_keyword(op: &str, e: Elem<'_>, level: Level, at: In<'_>) -> Result<Option<Node>> {
     let top_only = |what: &str| {
         if level == Level::Top {
             return Ok(());
@@ -110,37 +117,38 @@ fn parse_keyword(op: &str, e: Elem<'_>, level: Level, ctx: &QueryCtx) -> Result<
         Err(Error::bad_value(format!("{what} can only be applied to the top-level document")))
     };
     Ok(Some(match op {
-        "and" => Node::And(parse_list(e, level, ctx)?),
-        "or" => Node::Or(parse_list(e, level, ctx)?),
-        "nor" => Node::Nor(parse_list(e, level, ctx)?),
+        "and" => Node::And(parse_list(e, level, at)?),
+        "or" => Node::Or(parse_list(e, level, at)?),
+        "nor" => Node::Nor(parse_list(e, level, at)?),
         "comment" => return Ok(None),
         "expr" => {
             top_only("$expr")?;
-            parse_expr(e, ctx)?
+            at.place.allow_expr()?;
+            parse_expr(e, at.ctx)?
         }
-        "jsonSchema" => match e.value() {
-            Value::Document(schema) => Node::JsonSchema(Arc::new(Schema::parse(schema, ctx)?)),
-            _ => return Err(Error::type_mismatch("$jsonSchema must be an object")),
-        },
+        "jsonSchema" => parse_schema(e, at)?,
         "sampleRate" => {
             top_only("$sampleRate")?;
-            parse_sample_rate(e.value(), ctx)?
+            parse_sample_rate(e.value(), at.ctx)?
         }
         "alwaysTrue" => parse_always(e, Node::AlwaysTrue)?,
         "alwaysFalse" => parse_always(e, Node::AlwaysFalse)?,
         "where" => {
+            at.place.allow_where()?;
             top_only("$where")?;
-            super::script::parse(e.value(), ctx)?
+            super::script::parse(e.value(), at.ctx)?
         }
         "_internalBucketGeoWithin" => {
             let (field, query) = GeoQuery::parse_of_bucket(e)?;
             Node::leaf(&format!("data.{field}"), Pred::Geo(Arc::new(query)))
         }
-        "_internalBucketHolds" => BucketTest::parse(e, ctx)?.into_node(),
+        "_internalBucketHolds" => BucketTest::parse(e, at.ctx)?.into_node(),
         "text" => {
-            let node = Node::Text(Arc::new(TextNode::parse(e)?));
             top_only("$text")?;
-            node
+            at.place.allow_text()?;
+            let node = TextNode::parse(e)?;
+            at.place.need_text_index(at.ctx)?;
+            Node::Text(Arc::new(node))
         }
         "not" => {
             return Err(Error::bad_value(
@@ -202,12 +210,12 @@ fn is_keyword(op: &str) -> bool {
     )
 }
 
-fn parse_list(e: Elem<'_>, level: Level, ctx: &QueryCtx) -> Result<Vec<Node>> {
+fn parse_list(e: Elem<'_>, level: Level, at: In<'_>) -> Result<Vec<Node>> {
     let Value::Array(items) = e.value() else {
         return Err(Error::bad_value(format!("{} must be an array", e.name())));
     };
     let nodes = items.iter().map(|x| match x.value() {
-        Value::Document(d) => parse_doc(d, level, ctx),
+        Value::Document(d) => parse_doc(d, level, at),
         _ => Err(Error::bad_value("$or/$and/$nor entries need to be full objects")),
     });
     let nodes = nodes.collect::<Result<Vec<Node>>>()?;
@@ -215,6 +223,14 @@ fn parse_list(e: Elem<'_>, level: Level, ctx: &QueryCtx) -> Result<Vec<Node>> {
         return Err(Error::bad_value("$and/$or/$nor must be a nonempty array"));
     }
     Ok(nodes)
+}
+
+fn parse_schema(e: Elem<'_>, at: In<'_>) -> Result<Node> {
+    at.place.allow_schema()?;
+    match e.value() {
+        Value::Document(schema) => Ok(Node::JsonSchema(Arc::new(Schema::parse(schema, at.ctx)?))),
+        _ => Err(Error::type_mismatch("$jsonSchema must be an object")),
+    }
 }
 
 fn parse_expr(e: Elem<'_>, ctx: &QueryCtx) -> Result<Node> {
@@ -254,44 +270,42 @@ fn parse_always(e: Elem<'_>, node: Node) -> Result<Node> {
 }
 
 /// `{path: {$gt: 1, $lt: 5}}` appends one node per operator.
-pub(super) fn parse_operators(path: &str, ops: &RawDoc, ctx: &QueryCtx, all: &mut Vec<Node>) -> Result<()> {
+fn parse_operators(path: &str, ops: &RawDoc, at: In<'_>, all: &mut Vec<Node>) -> Result<()> {
     if let Some(first) = ops.first()
         && is_near(first.name())
         && matches!(first.value(), Value::Document(_) | Value::Array(_))
     {
-        if path.is_empty() {
-            return Err(near_inside());
-        }
-        count(first.name(), ctx);
+        at.place.allow_near()?;
+        count(first.name(), at.ctx);
         all.push(Node::leaf(path, Pred::Near(Arc::new(NearQuery::parse(ops)?))));
         return Ok(());
     }
     for e in ops {
-        if let Some(node) = parse_operator(path, ops, e, ctx)? {
+        if let Some(node) = parse_operator(path, ops, e, at)? {
             all.push(node);
         }
     }
     Ok(())
 }
 
-fn parse_operator(path: &str, ops: &RawDoc, e: Elem<'_>, ctx: &QueryCtx) -> Result<Option<Node>> {
+fn parse_operator(path: &str, ops: &RawDoc, e: Elem<'_>, at: In<'_>) -> Result<Option<Node>> {
     let leaf = |pred: Pred| Node::leaf(path, pred);
     let not = |node: Node| Node::Not(Box::new(node));
-    count(e.name(), ctx);
+    count(e.name(), at.ctx);
     Ok(Some(match e.name() {
-        "$eq" => comparison(path, CmpOp::Eq, e, ctx)?,
-        "$gt" => comparison(path, CmpOp::Gt, e, ctx)?,
-        "$gte" => comparison(path, CmpOp::Gte, e, ctx)?,
-        "$lt" => comparison(path, CmpOp::Lt, e, ctx)?,
-        "$lte" => comparison(path, CmpOp::Lte, e, ctx)?,
+        "$eq" => comparison(path, CmpOp::Eq, e, at.ctx)?,
+        "$gt" => comparison(path, CmpOp::Gt, e, at.ctx)?,
+        "$gte" => comparison(path, CmpOp::Gte, e, at.ctx)?,
+        "$lt" => comparison(path, CmpOp::Lt, e, at.ctx)?,
+        "$lte" => comparison(path, CmpOp::Lte, e, at.ctx)?,
         "$ne" => {
             if e.ty == ElementType::Regex {
                 return Err(Error::bad_value("Can't have regex as arg to $ne."));
             }
-            not(comparison(path, CmpOp::Eq, e, ctx)?)
+            not(comparison(path, CmpOp::Eq, e, at.ctx)?)
         }
-        "$in" => leaf(Pred::In(parse_in("$in", e.value(), ctx)?)),
-        "$nin" => not(leaf(Pred::In(parse_in("$nin", e.value(), ctx)?))),
+        "$in" => leaf(Pred::In(parse_in("$in", e.value(), at.ctx)?)),
+        "$nin" => not(leaf(Pred::In(parse_in("$nin", e.value(), at.ctx)?))),
         "$exists" if e.value().is_truthy() => leaf(Pred::Exists),
         "$exists" => not(leaf(Pred::Exists)),
         "$type" => leaf(Pred::Type(TypeSet::parse(path, e.value())?)),
@@ -309,9 +323,9 @@ fn parse_operator(path: &str, ops: &RawDoc, e: Elem<'_>, ctx: &QueryCtx) -> Resu
             Some(_) => return Ok(None),
             None => return Err(Error::bad_value("$options needs a $regex")),
         },
-        "$not" => parse_not(path, e, ctx)?,
-        "$all" => parse_all(path, e, ctx)?,
-        "$elemMatch" => parse_elem_match(path, e, ctx)?,
+        "$not" => parse_not(path, e, at)?,
+        "$all" => parse_all(path, e, at)?,
+        "$elemMatch" => parse_elem_match(path, e, at)?,
         "$bitsAllSet" => leaf(Pred::Bits(BitTest::parse(BitOp::AllSet, path, e)?)),
         "$bitsAllClear" => leaf(Pred::Bits(BitTest::parse(BitOp::AllClear, path, e)?)),
         "$bitsAnySet" => leaf(Pred::Bits(BitTest::parse(BitOp::AnySet, path, e)?)),
@@ -384,14 +398,14 @@ fn both_options() -> Error {
     Error::location(51075, "options set in both $regex and $options")
 }
 
-fn parse_not(path: &str, e: Elem<'_>, ctx: &QueryCtx) -> Result<Node> {
+fn parse_not(path: &str, e: Elem<'_>, at: In<'_>) -> Result<Node> {
     let inner = match e.value() {
         Value::Regex { pattern, options } => Node::leaf(path, Pred::Regex(RegexPred::new(pattern, options)?)),
         Value::NotUtf8(_) if e.ty == ElementType::Regex => return Err(regex::not_utf8()),
         Value::Document(ops) if ops.is_empty() => return Err(Error::bad_value("$not cannot be empty")),
         Value::Document(ops) => {
             let mut all = Vec::new();
-            parse_operators(path, ops, ctx, &mut all)?;
+            parse_operators(path, ops, at, &mut all)?;
             Node::And(all)
         }
         _ => return Err(Error::bad_value("$not needs a regex or a document")),
@@ -399,7 +413,7 @@ fn parse_not(path: &str, e: Elem<'_>, ctx: &QueryCtx) -> Result<Node> {
     Ok(Node::Not(Box::new(inner)))
 }
 
-fn parse_all(path: &str, e: Elem<'_>, ctx: &QueryCtx) -> Result<Node> {
+fn parse_all(path: &str, e: Elem<'_>, at: In<'_>) -> Result<Node> {
     let Value::Array(items) = e.value() else {
         return Err(Error::bad_value("$all needs an array"));
     };
@@ -411,7 +425,7 @@ fn parse_all(path: &str, e: Elem<'_>, ctx: &QueryCtx) -> Result<Node> {
     let matching = elem_match(first).is_some();
     for x in items {
         all.push(match (elem_match(x), x.value()) {
-            (Some(inner), _) if matching => parse_elem_match(path, inner, ctx)?,
+            (Some(inner), _) if matching => parse_elem_match(path, inner, at)?,
             _ if matching => return Err(Error::bad_value("$all/$elemMatch has to be consistent")),
             (_, Value::Regex { pattern, options }) => {
                 Node::leaf(path, Pred::Regex(RegexPred::new(pattern, options)?))
@@ -421,22 +435,22 @@ fn parse_all(path: &str, e: Elem<'_>, ctx: &QueryCtx) -> Result<Node> {
             {
                 return Err(Error::bad_value("no $ expressions in $all"));
             }
-            _ => comparison(path, CmpOp::Eq, x, ctx)?,
+            _ => comparison(path, CmpOp::Eq, x, at.ctx)?,
         });
     }
     Ok(Node::And(all))
 }
 
-pub(super) fn parse_elem_match(path: &str, e: Elem<'_>, ctx: &QueryCtx) -> Result<Node> {
+fn parse_elem_match(path: &str, e: Elem<'_>, at: In<'_>) -> Result<Node> {
     let Value::Document(inner) = e.value() else {
         return Err(Error::bad_value("$elemMatch needs an Object"));
     };
     if is_operators(inner, true) && !inner.first().is_some_and(|f| is_keyword(f.name())) {
         let mut all = Vec::new();
-        parse_operators("", inner, ctx, &mut all)?;
+        parse_operators("", inner, at, &mut all)?;
         return Ok(Node::ElemMatchValue(ElemMatchValue { path: Path::new(path), slot: 0, all }));
     }
-    let root = parse_doc(inner, Level::Nested, ctx)?;
+    let root = parse_doc(inner, Level::Nested, at)?;
     let scope = Box::new(Scope { root, names: Vec::new() });
     Ok(Node::ElemMatchObject(ElemMatchObject { path: Path::new(path), slot: 0, scope }))
 }

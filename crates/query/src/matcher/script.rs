@@ -48,20 +48,6 @@ pub(super) fn parse(v: Value<'_>, ctx: &QueryCtx) -> Result<Node> {
     }))
 }
 
-/// Refuses it where only documents of a collection are searched (a `$match`'s filter).
-pub(crate) fn refuse(filter: &RawDoc) -> Result<()> {
-    for e in filter {
-        match (e.name(), e.value()) {
-            ("$where", _) => return Err(Error::bad_value("$where is not allowed in this context")),
-            ("$and" | "$or" | "$nor", Value::Array(members)) => {
-                members.iter().filter_map(|m| m.value().as_doc()).try_for_each(refuse)?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
 /// The filter runs scripts, as `$where` or within an `$expr`.
 pub(super) fn any(node: &Node) -> bool {
     match node {

@@ -12,7 +12,6 @@ use super::predicates::{Predicate, collect, conjuncts};
 use super::shape::query_shape;
 use super::{Hint, Query};
 use crate::collation::Collation;
-use crate::facts::MetaField;
 use crate::matcher::{CmpOp, Matcher, Node, Path, Pred};
 use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind, RecordId};
 use pando_base::{ErrorCode, Result, limits, patience};
@@ -35,12 +34,9 @@ pub(super) const BRANCH_STEPS: usize = 50;
 // tour: find 4/9
 /// The plans for `q`, best guesses first; at least one.
 pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
-    if q.sort.is_none() && q.projection.as_ref().is_some_and(|p| p.metas().contains(&MetaField::SortKey)) {
-        return Err(pando_base::Error::bad_value("cannot use sortKey $meta projection without a sort"));
-    }
     q.check_metas()?;
     let p = Planner::new(q, info);
-    if p.has_text() {
+    if p.has_text() && q.min.is_none() && q.max.is_none() {
         let found = p.text_solutions();
         return patience::check().and(found);
     }
@@ -69,11 +65,11 @@ pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
         return Ok(vec![one]);
     }
     let hinted = p.hinted_index()?;
-    if let Some((path, near)) = q.matcher.root().near() {
-        return p.near(path, near, hinted);
-    }
     if q.min.is_some() || q.max.is_some() {
         return p.min_max(hinted).map(|s| vec![s]);
+    }
+    if let Some((path, near)) = q.matcher.root().near() {
+        return p.near(path, near, hinted);
     }
     if let Some(one) = q.firsts.as_ref().and_then(|f| p.firsts(f, hinted)) {
         return Ok(vec![one]);

@@ -62,6 +62,14 @@ impl Query {
         }
     }
 
+    fn check_sort_key(&self) -> Result<()> {
+        let sorted = self.sort.is_some() || self.natural.is_some();
+        match !sorted && self.projected_metas().contains(&MetaField::SortKey) {
+            true => Err(Error::bad_value("cannot use sortKey $meta projection without a sort")),
+            false => Ok(()),
+        }
+    }
+
     fn projected_metas(&self) -> &[MetaField] {
         self.projection.as_ref().map_or(&[], |p| p.metas())
     }
@@ -73,6 +81,7 @@ impl Query {
     }
     /// 40218 when something is asked for that no row of this query has.
     pub fn check_metas(&self) -> Result<()> {
+        self.check_sort_key()?;
         self.check_text_score()?;
         match self.matcher.root().near() {
             Some(_) => Ok(()),
@@ -81,6 +90,13 @@ impl Query {
                 check_nearness(&self.sort.iter().flat_map(|s| s.metas()).collect::<Vec<_>>())
             }
         }
+    }
+}
+
+impl CollectionInfo {
+    /// `$text` has something to search.
+    pub fn has_text_index(&self) -> bool {
+        text_index(self).is_some()
     }
 }
 

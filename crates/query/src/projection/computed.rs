@@ -17,9 +17,11 @@ pub struct Computed {
 impl Computed {
     pub(super) fn parse(v: Value<'_>, ctx: &QueryCtx) -> Result<Computed> {
         let mut p = ParseCtx::new(ctx);
-        let mut expr = p.parse(v)?;
-        expr.optimize(ctx)?;
+        let expr = p.parse(v)?;
         Ok(Computed { expr, metas: std::mem::take(&mut p.metas), ctx: ctx.clone() })
+    }
+    pub(super) fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        self.expr.optimize(ctx)
     }
     /// Adds the value under `name`; a missing one (or `$$REMOVE`) leaves the field out.
     pub(super) fn write(

@@ -15,8 +15,7 @@ mod parse;
 mod slice;
 
 pub use computed::Computed;
-pub(crate) use parse::check_path;
-pub use parse::positional_path;
+pub use parse::{check_path, positional_path};
 pub use slice::Slice;
 
 use crate::ctx::QueryCtx;
@@ -183,6 +182,13 @@ impl Projection {
 }
 
 impl Folder {
+    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        self.children.things_mut().try_for_each(|node| match node {
+            Node::Computed(value) => Arc::get_mut(value).map_or(Ok(()), |v| v.optimize(ctx)),
+            Node::Folder(folder) => folder.optimize(ctx),
+            _ => Ok(()),
+        })
+    }
     fn collect_plain(&self, prefix: String, out: &mut Vec<String>) -> bool {
         self.children.iter().all(|(name, node)| {
             let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") };

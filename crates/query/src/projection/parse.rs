@@ -1,9 +1,9 @@
 //! From a specification to the tree, with MongoDB's checks in MongoDB's order.
 
-use super::{Computed, Folder, Mode, Node, Projection, Slice, slice};
+use super::{Computed, Folder, Mode, Node, Projection, Slice};
 use crate::ctx::QueryCtx;
 use crate::facts::MetaField;
-use crate::matcher::Matcher;
+use crate::matcher::{Matcher, Place};
 use pando_base::{Error, Result, limits, patience};
 use pando_bson::{DocBuilder, Elem, RawDoc, Value};
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub(super) fn parse(spec: &RawDoc, ctx: &QueryCtx) -> Result<Projection> {
         let path = e.path()?;
         p.field(path, e, path, 0)?;
     }
+    // What can be known ahead is, once all of it is right.
+    p.root.optimize(ctx)?;
     Ok(p.finish(spec))
 }
 
@@ -46,13 +48,24 @@ impl Parser<'_> {
         if depth > limits::BSON_DEPTH_MAX {
             return Err(Error::new(pando_base::ErrorCode::Overflow, "projection exceeds the nesting limit"));
         }
+        let positional = positional_path(path)?.is_some();
+        if !positional {
+            check_path(written)?;
+        }
         match e.value() {
+            Value::Document(_) if positional => Err(Error::location(
+                31271,
+                "positional projection cannot be used with an expression or sub object",
+            )),
             v @ (Value::Boolean(_)
             | Value::Int32(_)
             | Value::Int64(_)
             | Value::Double(_)
             | Value::Decimal128(_)) => self.plain(path, v.is_truthy(), written),
             Value::Document(d) => self.object(path, d, e.value(), depth),
+            _ if positional => {
+                Err(Error::location(31308, "positional projection cannot be used with a literal"))
+            }
             v => {
                 self.no_value_in_exclusion(written, v)?;
                 self.computed(path, v)
@@ -121,15 +134,11 @@ impl Parser<'_> {
                     return Ok(());
                 }
                 // A collision may still be an expression's place; MongoDB reports both.
-                Err(e) if e.code.0 == 31250 => e,
-                Err(e) => return Err(e),
+                Err(e) => e,
             },
             Err(e) => e,
         };
         self.computed(path, whole).map_err(|e| {
-            if e.code.0 != 28667 || !(slice::is_find_syntax_error(&refused) || refused.code.0 == 31250) {
-                return e;
-            }
             let text = format!(
                 "Invalid $slice syntax. The given syntax {} did not match the find() syntax because :: {}: {} :: \
                  The given syntax did not match the expression $slice syntax. :: caused by :: {}",
@@ -138,12 +147,12 @@ impl Parser<'_> {
                 refused.message,
                 e.message,
             );
-            Error::location(28667, text)
+            Error::new(e.code, text)
         })
     }
 
     fn elem_match(&mut self, path: &str, e: Elem<'_>) -> Result<()> {
-        if self.positional || positional_path(path)?.is_some() {
+        if self.positional {
             return Err(Error::location(31255, "Cannot specify positional operator and $elemMatch."));
         }
         if !matches!(e.value(), Value::Document(_)) {
@@ -158,7 +167,7 @@ impl Parser<'_> {
         filter.doc(path, |b| {
             b.elem(e);
         });
-        let matcher = Matcher::parse_of_elements(&filter.finish(), self.ctx)?;
+        let matcher = Matcher::parse_in(Place::Elements, &filter.finish(), self.ctx)?;
         self.elem_match = true;
         self.add(path, Node::ElemMatch(Arc::new(matcher.root().clone())))
     }
@@ -173,17 +182,14 @@ impl Parser<'_> {
     }
 
     fn computed(&mut self, path: &str, v: Value<'_>) -> Result<()> {
-        if positional_path(path)?.is_some() {
-            return Err(Error::location(31308, "positional projection cannot be used with a literal"));
-        }
         if self.mode == Some(Mode::Exclusion) {
             let text = "Cannot use expression other than $meta in exclusion projection";
             return Err(Error::location(31252, text));
         }
-        let value = Arc::new(Computed::parse(v, self.ctx)?);
+        let value = Computed::parse(v, self.ctx)?;
         self.metas.extend(&value.metas);
         self.mode = Some(Mode::Inclusion);
-        self.add(path, Node::Computed(value))
+        self.add(path, Node::Computed(Arc::new(value)))
     }
 
     fn decide(&mut self, mode: Mode, written: &str) -> Result<()> {
@@ -288,7 +294,7 @@ fn dollar_name() -> Error {
 }
 
 /// MongoDB's rules for field paths.
-pub(crate) fn check_path(path: &str) -> Result<()> {
+pub fn check_path(path: &str) -> Result<()> {
     if path.is_empty() {
         return Err(Error::location(40352, "FieldPath cannot be constructed with empty string"));
     }

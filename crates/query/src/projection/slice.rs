@@ -49,10 +49,6 @@ fn whole(v: Value<'_>) -> Option<i64> {
     safe_i64(&v).map(|n| n.clamp(i64::from(i32::MIN), i64::from(i32::MAX)))
 }
 
-pub(super) fn is_find_syntax_error(e: &Error) -> bool {
-    (31271..=31273).contains(&e.code.0)
-}
-
 /// Writes the kept elements of `array` as the array `name`.
 pub(super) fn write(slice: Slice, array: &RawDoc, name: &[u8], out: &mut pando_bson::DocBuilder) {
     let keep = slice.range(array.count());

@@ -3,7 +3,7 @@
 use super::conditions::{conditions, joined};
 use super::unpack_bucket::UnpackBucket;
 use crate::ctx::QueryCtx;
-use crate::matcher::{BUCKET_HOLDS, Matcher, is_askable};
+use crate::matcher::{BUCKET_HOLDS, Matcher, Place, is_askable};
 use crate::timeseries::{TimeSeries, id_seconds};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, ObjectId, RawDoc, Value};
@@ -31,7 +31,7 @@ pub fn bucket_filter(series: &TimeSeries, filter: &RawDoc, collated: bool) -> Do
 /// The filter of a partial index, over buckets: those which may hold measurements that it covers. 5916301 when a
 /// condition cannot be asked of buckets.
 pub fn partial_filter(series: &TimeSeries, filter: &RawDoc, collated: bool) -> Result<DocBuf> {
-    Matcher::parse_restricted(filter, &QueryCtx::default())?;
+    Matcher::parse_in(Place::Document, filter, &QueryCtx::default())?;
     let mut conds = Vec::new();
     conditions(filter, &mut conds);
     let mut of_buckets = Vec::new();
@@ -226,6 +226,12 @@ impl Ask {
         else {
             return;
         };
+        // What is no area can be met all the same, but not by a bucket's corners.
+        let mut within = DocBuilder::new();
+        within.raw_doc("$geoWithin", region);
+        if op.name() == "$geoIntersects" && crate::geo::GeoQuery::parse(&within.finish()).is_err() {
+            return;
+        }
         let mut b = DocBuilder::new();
         b.doc(crate::geo::BUCKET_OPERATOR, |d| {
             d.raw_doc("withinRegion", region).str("field", path);

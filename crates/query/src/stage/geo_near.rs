@@ -5,7 +5,7 @@ use super::parsed::Parsed;
 use super::running::{Running, Start};
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, ParseCtx};
-use crate::matcher::Matcher;
+use crate::matcher::{Matcher, Place};
 use crate::plan::{NearOutput, Query};
 use crate::source::{CollectionInfo, FieldKind, IndexKind};
 use pando_base::{Error, ErrorCode, Result};
@@ -58,8 +58,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<NearPart> {
     let query = match spec.get("query") {
         None => DocBuf::new(),
         Some(Value::Document(d)) => {
-            crate::matcher::refuse_where(d)?;
-            Matcher::parse(d, p.ctx)?;
+            Matcher::parse_in(Place::BesideNear, d, p.ctx)?;
             d.to_buf()
         }
         Some(_) => return Err(Error::type_mismatch("query must be an object")),

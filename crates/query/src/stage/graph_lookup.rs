@@ -18,7 +18,7 @@ use super::upstream::Upstream;
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, ParseCtx, Val};
-use crate::matcher::{Matcher, exact_i64, truncated_i64};
+use crate::matcher::{Matcher, Place, exact_i64, truncated_i64};
 use pando_base::limits::GRAPH_LOOKUP_BYTES_MAX;
 use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::keystring::KeyBuilder;
@@ -100,7 +100,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<GraphLookup> {
             ("startWith", v) => start_with = Some(p.parse(v)?),
             ("maxDepth", v) => depth = Some(max_depth(v)?),
             ("restrictSearchWithMatch", Value::Document(filter)) => {
-                Matcher::parse(filter, p.ctx).map_err(|e| {
+                Matcher::parse_in(Place::Document, filter, p.ctx).map_err(|e| {
                     e.context("Failed to parse 'restrictSearchWithMatch' option to $graphLookup")
                 })?;
                 restrict = Some(filter.to_buf());

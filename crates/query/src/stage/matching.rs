@@ -8,7 +8,7 @@ use super::upstream::Upstream;
 use crate::ctx::QueryCtx;
 use crate::exec::{Each, Fed};
 use crate::expr::ParseCtx;
-use crate::matcher::Matcher;
+use crate::matcher::{Matcher, Place};
 use pando_base::{Error, Result};
 use pando_bson::{Elem, RawDoc, Value};
 use std::sync::Arc;
@@ -42,11 +42,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Match> {
     let Value::Document(filter) = e.value() else {
         return Err(Error::location(15959, "the match filter must be an expression in an object"));
     };
-    crate::matcher::refuse_where(filter)?;
-    crate::matcher::check_match(filter)?;
-    let parsed = Match::new(filter, p.ctx)?;
-    crate::matcher::refuse_near(filter)?;
-    Ok(parsed)
+    Ok(Match(Arc::new(Matcher::parse_in(Place::Match, filter, p.ctx)?)))
 }
 
 /// Adds the paths that a filter names; false when it may look at anything.

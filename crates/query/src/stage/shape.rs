@@ -114,6 +114,8 @@ struct Draft {
     included: Option<String>,
     excluded: Option<String>,
     computed: bool,
+    /// Some field is a `$meta`.
+    metas: bool,
     id: Option<bool>,
 }
 
@@ -145,8 +147,8 @@ impl Shape {
         for e in spec {
             draft.field("", e, p)?;
         }
-        let Draft { mut root, included, excluded, computed, id } = draft;
-        let mode = if included.is_some() || computed || (excluded.is_none() && id == Some(true)) {
+        let Draft { mut root, included, excluded, computed, metas, id } = draft;
+        let mode = if included.is_some() || computed || (excluded.is_none() && (metas || id == Some(true))) {
             Mode::Include
         } else {
             Mode::Exclude
@@ -236,7 +238,7 @@ impl Shape {
                 Child::Drop => done[i] = true,
                 Child::Compute(expr) => {
                     // An included field's place is taken only by what is included.
-                    if self.mode == Mode::Add {
+                    if self.mode != Mode::Include {
                         done[i] = true;
                         expr.eval(scope)?.put_to(b, e.name_bytes());
                     }
@@ -350,7 +352,14 @@ impl Draft {
                     ));
                 };
                 if first.name_bytes().starts_with(b"$") {
-                    return self.compute(path, expression(d, p)?);
+                    let meta = first.name() == "$meta" && d.count() == 1;
+                    let expr = expression(d, p)?;
+                    if meta {
+                        // It says nothing about the kind of projection.
+                        self.metas = true;
+                        return self.root.insert(&path, Child::Compute(expr));
+                    }
+                    return self.compute(path, expr);
                 }
                 for inner in d {
                     self.field(&path, inner, p)?;
@@ -358,6 +367,10 @@ impl Draft {
                 Ok(())
             }
             v => {
+                if self.excluded.is_some() {
+                    let text = format!("Cannot use an expression {name}: {v} in an exclusion projection");
+                    return Err(Error::location(31310, text));
+                }
                 let expr = p.parse(v)?;
                 self.compute(path, expr)
             }

@@ -1,8 +1,8 @@
 //! `arrayFilters`: which elements `$[id]` stands for.
 
 use crate::ctx::QueryCtx;
-use crate::matcher::Matcher;
-use pando_base::{Error, ErrorCode, Result};
+use crate::matcher::{Matcher, Place};
+use pando_base::{Error, Result};
 use pando_bson::{Elem, RawDoc, Value};
 
 /// Filters by identifier.
@@ -22,9 +22,9 @@ impl ArrayFilters {
     ) -> Result<ArrayFilters> {
         let mut out = ArrayFilters::default();
         for filter in filters {
+            let matcher = Matcher::parse_in(Place::Elements, filter, ctx).map_err(in_filter)?;
             let mut id = None;
             find_id(filter, &mut id).map_err(in_filter)?;
-            let matcher = Matcher::parse_of_elements(filter, ctx).map_err(in_filter)?;
             let Some(id) = id else {
                 return Err(Error::failed_to_parse(
                     "Cannot use an expression without a top-level field name in arrayFilters",
@@ -64,32 +64,6 @@ impl ArrayFilters {
     }
 }
 
-/// `$expr` and `$where` look at whole documents; an array element has none.
-pub(super) fn refuse_document_operators(filter: &RawDoc) -> Result<()> {
-    for e in filter {
-        match (e.name(), e.value()) {
-            ("$and" | "$or" | "$nor", Value::Array(branches)) => {
-                for branch in branches {
-                    if let Value::Document(d) = branch.value() {
-                        refuse_document_operators(d)?;
-                    }
-                }
-            }
-            ("$expr" | "$where", _) => return Err(not_allowed(e.name())),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn not_allowed(operator: &str) -> Error {
-    let code = match operator {
-        "$expr" => ErrorCode::QueryFeatureNotAllowed,
-        _ => ErrorCode::BadValue,
-    };
-    Error::new(code, format!("{operator} is not allowed in this context"))
-}
-
 /// The one first path component that the filter's conditions share.
 fn find_id<'a>(filter: &'a RawDoc, id: &mut Option<&'a str>) -> Result<()> {
     for e in filter {
@@ -101,8 +75,9 @@ fn find_id<'a>(filter: &'a RawDoc, id: &mut Option<&'a str>) -> Result<()> {
                     }
                 }
             }
-            ("$expr" | "$where", _) => return Err(not_allowed(e.name())),
             (name, _) if name.starts_with('$') => {}
+            // What nothing matches has no name left.
+            (_, Value::Document(ops)) if is_all_of_nothing(ops) => {}
             (name, _) => {
                 let first = name.split('.').next().unwrap_or(name);
                 match *id {
@@ -117,4 +92,9 @@ fn find_id<'a>(filter: &'a RawDoc, id: &mut Option<&'a str>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// `{$all: []}`
+fn is_all_of_nothing(ops: &RawDoc) -> bool {
+    ops.first().is_some_and(|e| e.name() == "$all" && matches!(e.value(), Value::Array(a) if a.is_empty()))
 }

@@ -98,12 +98,12 @@ impl UpdatePlan {
         let doc = match update {
             Value::Document(doc) => doc,
             Value::Array(stages) => {
-                let stages = pipeline::parse(stages, ctx)?;
                 if array_filters.is_some_and(|f| !f.is_empty()) {
                     return Err(Error::failed_to_parse(
                         "arrayFilters may not be specified for pipeline-style updates",
                     ));
                 }
+                let stages = pipeline::parse(stages, ctx)?;
                 return Ok(UpdatePlan { kind: Kind::Pipeline(stages), ctx: ctx.clone() });
             }
             _ => {

@@ -12,6 +12,8 @@ use pando_query::plan::Hint;
 #[derive(Clone, Default)]
 pub struct CountArgs<'a> {
     pub find: FindArgs<'a>,
+    /// A limit of 0 was given, which is none.
+    limit_is_0: bool,
 }
 
 /// Arguments that may be null, which counts as not given.
@@ -20,10 +22,11 @@ const NULLABLE: &[&str] = &["query", "skip", "collation", "fields", "collectionU
 impl<'a> CountArgs<'a> {
     /// Reads everything behind the collection's name.
     pub fn parse(req: &Request<'a>) -> Result<CountArgs<'a>> {
-        let mut a = FindArgs::default();
+        let (mut a, mut limit_is_0) = (FindArgs::default(), false);
         for arg in req.args("count") {
             if arg.name() == "limit" {
                 a.limit = parse_limit(arg.elem())?;
+                limit_is_0 = a.limit.is_none();
                 continue;
             }
             if arg.is_absent() && NULLABLE.contains(&arg.name()) {
@@ -46,14 +49,20 @@ impl<'a> CountArgs<'a> {
                 _ => return Err(arg.unknown()),
             }
         }
-        Ok(CountArgs { find: a })
+        Ok(CountArgs { find: a, limit_is_0 })
+    }
+
+    /// The query as a view's, whose stages take a limit of 0 at its word.
+    pub fn on_view(&self) -> FindArgs<'a> {
+        let limit = self.find.limit.or(self.limit_is_0.then_some(0));
+        FindArgs { limit, ..self.find.clone() }
     }
 
     /// Writes the arguments that [`CountArgs::parse`] reads.
     pub fn spell(&self, b: &mut DocBuilder) {
         let a = &self.find;
         spell::doc(b, "query", a.filter);
-        spell::count(b, "limit", a.limit);
+        spell::count(b, "limit", a.limit.or(self.limit_is_0.then_some(0)));
         spell::count(b, "skip", Some(a.skip).filter(|n| *n > 0));
         spell_hint(b, a.hint.as_ref());
         spell::doc(b, "collation", a.collation);

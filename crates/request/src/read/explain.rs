@@ -92,13 +92,13 @@ impl<'a> Explained<'a> {
             "count" => Explained::Count(CountArgs::parse(inner)?),
             "update" => {
                 let args = WriteArgs::parse(inner, "update", "updates")?;
-                let statement = UpdateStatement::parse(one_statement(inner, "updates")?)?;
+                let statement = one_statement(inner, "updates", UpdateStatement::parse)?;
                 let let_vars = args.let_vars;
                 Explained::Update(args, UpdateStatement { let_vars, ..statement })
             }
             "delete" => {
                 let args = WriteArgs::parse(inner, "delete", "deletes")?;
-                Explained::Delete(args, DeleteStatement::parse(one_statement(inner, "deletes")?)?)
+                Explained::Delete(args, one_statement(inner, "deletes", DeleteStatement::parse)?)
             }
             "findAndModify" => Explained::FindAndModify(FindAndModifyArgs::parse(inner)?),
             "explain" => {
@@ -164,10 +164,15 @@ fn check_envelope(name: &str, body: &RawDoc) -> Result<()> {
     }
 }
 
-fn one_statement<'a>(req: &Request<'a>, field: &str) -> Result<&'a RawDoc> {
-    let mut docs = req.required_docs(req.name, field)?;
-    match (docs.next(), docs.next()) {
-        (Some(one), None) => Ok(one),
+/// All are read before they are counted.
+fn one_statement<'a, S>(
+    req: &Request<'a>,
+    field: &str,
+    parse: impl FnMut(&'a RawDoc) -> Result<S>,
+) -> Result<S> {
+    let mut all = req.required_docs(req.name, field)?.map(parse).collect::<Result<Vec<S>>>()?;
+    match (all.pop(), all.is_empty()) {
+        (Some(one), true) => Ok(one),
         _ => Err(Error::new(ErrorCode::InvalidLength, "explained write batches must be of size 1")),
     }
 }

@@ -146,6 +146,9 @@ impl<'a> UpdateStatement<'a> {
     /// What changes a document: operators or a document, or a pipeline.
     pub(crate) fn change(arg: &Arg<'a>) -> Result<Value<'a>> {
         match arg.value() {
+            Value::Array(stages) if stages.iter().any(|e| e.value().as_doc().is_none()) => {
+                Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"))
+            }
             v @ (Value::Document(_) | Value::Array(_)) => Ok(v),
             _ => Err(Error::failed_to_parse("Update argument must be either an object or an array")),
         }

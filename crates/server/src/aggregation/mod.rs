@@ -25,6 +25,7 @@ use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
 use pando_command::{OpCtx, ReadLevel};
 use pando_query::QueryCtx;
 use pando_query::collation::Collation;
+use pando_query::ctx::TextIndex;
 use pando_query::matcher::Matcher;
 use pando_query::plan::{Hint, Query};
 use pando_query::source::Source;
@@ -312,6 +313,8 @@ impl Aggregations {
         };
         let mut q = self.reads.query_ctx(ctx, coll, collation, spec.let_vars)?;
         Arc::make_mut(&mut q.vars).db = spec.ns.db().to_owned();
+        // Stages may be about other collections.
+        q.text_index = TextIndex::Unknown;
         Ok(q)
     }
 
@@ -455,7 +458,7 @@ impl Aggregation {
         self.raw = joined(&view.pipeline, &self.raw);
         self.pipeline = Pipeline::parse(&self.raw, &self.q)?;
         if let Some(series) = self.coll.as_ref().and_then(|c| c.options.time_series.as_ref()) {
-            self.hint = hint_on_buckets(self.hint, series)?;
+            self.hint = hint_of_read(self.hint, series);
         }
         Ok(self)
     }
@@ -507,10 +510,20 @@ pub(crate) struct Planned {
     pub(crate) sink: Option<DocBuf>,
 }
 
+/// The same in a read, where a pattern that no time series can have is one that this one has not.
+fn hint_of_read(hint: Option<Hint>, series: &TimeSeries) -> Option<Hint> {
+    hint_on_buckets(hint.clone(), series).unwrap_or(hint)
+}
+
 /// A key pattern as users of a time series know it, as its buckets do.
 pub(crate) fn hint_on_buckets(hint: Option<Hint>, series: &TimeSeries) -> Result<Option<Hint>> {
     Ok(match hint {
-        Some(Hint::Pattern(key)) => Some(Hint::Pattern(key_on_buckets(series, &key)?)),
+        Some(Hint::Pattern(key)) => {
+            // A pattern is not refused by the number of an index's definition.
+            let key = key_on_buckets(series, &key)
+                .map_err(|e| Error::bad_value(e.message.trim_start_matches("BadValue: ").to_owned()))?;
+            Some(Hint::Pattern(key))
+        }
         other => other,
     })
 }

@@ -15,7 +15,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
     let ns = server.access.readable_ns_or_uuid(&req)?;
-    let args = CountArgs::parse(&req)?.find;
+    let args = CountArgs::parse(&req)?;
+    let on_view = args.on_view();
+    let args = args.find;
     // Also where nothing will be compared.
     args.collation.map(Collation::parse).transpose()?;
     if args.collection_uuid.is_some() {
@@ -27,7 +29,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             server.crud.reads.parse_find(ctx, &ns, None, &args)?;
             0
         }
-        Reading::View(_) => views::count(&server.crud.aggregations, ctx, &ns, &args).await?,
+        Reading::View(_) => views::count(&server.crud.aggregations, ctx, &ns, &on_view).await?,
         Reading::Collection(coll) => {
             if args.collation.is_some() {
                 server.crud.reads.parse_find(ctx, &ns, Some(coll), &args)?;

@@ -11,6 +11,7 @@ use pando_bson::{Bson, Elem, ElementType};
 use pando_query::QueryCtx;
 use pando_query::collation::Collation;
 use pando_query::exec::{Quota, Step};
+use pando_query::projection::check_path;
 use pando_request::{DistinctArgs, FindArgs};
 use std::collections::BTreeMap;
 
@@ -34,7 +35,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             }
             let only = only.finish();
             let find = FindArgs { projection: Some(&only), ..args.find.clone() };
-            crate::views::check_no_text(&ns, &find)?;
+            // What is wrong with the query is wrong before it becomes stages.
+            reads.parse_find(ctx, &ns, None, &args.find)?;
+            check_path(args.key)?;
             let spec = as_aggregation(&ns, &find)?;
             server.crud.aggregations.each(ctx, spec, &mut |doc| values.add(doc)).await?;
         }

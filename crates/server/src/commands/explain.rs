@@ -5,12 +5,13 @@ use super::{aggregate, map_reduce};
 pub(crate) use crate::explain::Verbosity;
 use crate::explain::{self, Work};
 use crate::views::as_aggregation;
-use crate::write::statements::parse_update;
+use crate::write::statements::{parse_update, place_of, update_ctx};
 use pando_access::Reading;
 use pando_bson::ArrayBuilder;
 use pando_command::Flags;
-use pando_query::matcher::Matcher;
+use pando_query::matcher::{Matcher, Place};
 use pando_query::plan::{Hint, Query, natural_of};
+use pando_query::projection::check_path;
 use pando_query::sort::SortPattern;
 use pando_request::read::explain::Explained;
 use pando_request::{
@@ -61,11 +62,14 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             let agg = server.crud.aggregations.prepare(ctx, map_reduce::spec_of(args, ns))?;
             finish_pipeline(server, ctx, &inner, agg, verbosity).await
         }
-        Explained::Find(args) => query(server, ctx, &inner, &ns, args, Work::Find, verbosity).await,
-        Explained::Count(args) => query(server, ctx, &inner, &ns, &args.find, Work::Count, verbosity).await,
+        Explained::Find(args) => query(server, ctx, &inner, &ns, [args, args], Work::Find, verbosity).await,
+        Explained::Count(args) => {
+            let args = [&args.find, &args.on_view()];
+            query(server, ctx, &inner, &ns, args, Work::Count, verbosity).await
+        }
         Explained::Distinct(args) => {
             let work = Work::Distinct(args.key.to_owned());
-            query(server, ctx, &inner, &ns, &args.find, work, verbosity).await
+            query(server, ctx, &inner, &ns, [&args.find, &args.find], work, verbosity).await
         }
         Explained::Update(_, s) => write(server, ctx, &inner, &ns, &Write::update(s), verbosity).await,
         Explained::Delete(_, s) => write(server, ctx, &inner, &ns, &Write::delete(s), verbosity).await,
@@ -91,17 +95,20 @@ async fn query(
     ctx: &OpCtx,
     req: &Request<'_>,
     ns: &Namespace,
-    args: &FindArgs<'_>,
+    [args, on_view]: [&FindArgs<'_>; 2],
     work: Work,
     verbosity: Verbosity,
 ) -> Result<Reply> {
     let coll = match server.access.read(ctx, ns, ReadAt::Latest)? {
         Reading::View(_) => {
             if !matches!(work, Work::Count) {
-                crate::views::check_no_text(ns, args)?;
+                server.crud.reads.parse_find(ctx, ns, None, args)?;
+            }
+            if let Work::Distinct(key) = &work {
+                check_path(key)?;
             }
             crate::views::check_options(args)?;
-            let mut spec = as_aggregation(ns, args)?;
+            let mut spec = as_aggregation(ns, on_view)?;
             if let Work::Count = work {
                 spec.pipeline = Cow::Owned(counted(&spec.pipeline));
             }
@@ -229,6 +236,9 @@ impl<'a> Write<'a> {
             filter,
             update: a.update.unwrap_or(Value::Null),
             array_filters: a.array_filters,
+            collation: a.collation,
+            let_vars: a.let_vars,
+            upsert: a.upsert,
             ..UpdateStatement::default()
         };
         Write {
@@ -254,7 +264,11 @@ async fn write(
     verbosity: Verbosity,
 ) -> Result<Reply> {
     let coll = server.access.collection(ctx, ns)?;
-    let q = server.crud.reads.query_ctx(ctx, coll.as_deref(), w.collation, w.let_vars)?;
+    let q = match &w.update {
+        Some(s) => update_ctx(&server.crud.reads, ctx, coll.as_deref(), s)?,
+        None => server.crud.reads.query_ctx(ctx, coll.as_deref(), w.collation, w.let_vars)?,
+    };
+    let place = w.update.as_ref().map_or(Place::Query, place_of);
     let gives = w.fields.map(RawDoc::to_buf);
     let work = match &w.update {
         Some(s) => {
@@ -262,7 +276,7 @@ async fn write(
         }
         None => Work::Delete { multi: w.multi, gives },
     };
-    let mut query = Query::new(ns.as_str(), Arc::new(Matcher::parse(w.filter, &q)?), q);
+    let mut query = Query::new(ns.as_str(), Arc::new(Matcher::parse_in(place, w.filter, &q)?), q);
     query.hint = w.hint.clone();
     if let Some(sort) = w.sort {
         query.natural = natural_of(sort)?;

@@ -156,7 +156,8 @@ async fn find_on_view(
     view: &Namespace,
     args: &FindArgs<'_>,
 ) -> Result<Reply> {
-    views::check_no_text(view, args)?;
+    // What is wrong with a find is wrong before it becomes stages.
+    server.crud.reads.parse_find(ctx, view, None, args)?;
     views::check_options(args)?;
     let open = Open { batch_size: args.batch_size, ..Open::new(view.clone()) };
     let agg = server.crud.aggregations.prepare(ctx, views::as_aggregation(view, args)?)?;

@@ -2,14 +2,14 @@
 
 use super::prelude::*;
 use crate::write::find_one::{Lookup, Told};
-use crate::write::statements::{Updated, in_plan};
+use crate::write::statements::{Updated, in_plan, parse_update, place_of, update_ctx};
 use crate::write::writes::Retry;
 use pando_access::Missing;
 use pando_bson::Bson;
 use pando_oplog::entry::ImageKind;
 use pando_query::QueryCtx;
 use pando_query::facts::MetaField;
-use pando_query::matcher::Matcher;
+use pando_query::matcher::{Matcher, Place};
 use pando_query::plan::natural_of;
 use pando_query::projection::Projection;
 use pando_query::sort::SortPattern;
@@ -82,10 +82,15 @@ async fn remove(
         return Ok((nothing, None));
     };
     let q = server.crud.reads.query_ctx(ctx, Some(coll.collection()), args.collation, args.let_vars)?;
+    if args.fields.is_some() {
+        // Mistakes in the query come before those in what is shown.
+        Matcher::parse(filter, &q)?;
+    }
     let projection = projection(args, &q)?;
     let metas = projection.as_ref().map_or(&[][..], Projection::metas);
     let lookup =
-        Lookup::new(filter, args.hint.clone(), args.sort, q.clone(), coll.collection())?.tell(metas)?;
+        Lookup::new(Place::Query, filter, args.hint.clone(), args.sort, q.clone(), coll.collection())?
+            .tell(metas)?;
     let deleted = server.crud.writes.delete_one(ctx, &coll, &lookup, 0, retry).await.map_err(in_plan)?;
     let Some((found, _)) = deleted else { return Ok((nothing, None)) };
     let value = project(projection.as_ref(), filter, &q, RawDoc::trusted(&found.doc), found.told.as_deref())?;
@@ -112,6 +117,12 @@ async fn update(
         ..UpdateStatement::default()
     };
     let q = server.crud.reads.query_ctx(ctx, None, args.collation, args.let_vars)?;
+    if args.fields.is_some() {
+        // Mistakes in the update and its query come before those in what is shown.
+        let q = update_ctx(&server.crud.reads, ctx, None, &s)?;
+        parse_update(&s, &q)?;
+        Matcher::parse_in(place_of(&s), s.filter, &q)?;
+    }
     let projection = projection(args, &q)?;
     if args.new && projection.as_ref().is_some_and(Projection::needs_array_index) {
         return Err(Error::bad_value("cannot use a positional projection and return the new document"));

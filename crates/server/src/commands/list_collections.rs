@@ -3,14 +3,15 @@
 use super::prelude::*;
 use pando_access::Named;
 use pando_query::QueryCtx;
-use pando_query::matcher::Matcher;
+use pando_query::matcher::{Matcher, Place};
 use pando_request::ListCollectionsArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = ListCollectionsArgs::parse(&req)?;
     ctx.arguments_read()?;
     let name_only = args.name_only == Some(true);
-    let filter = args.filter.map(|f| Matcher::parse_restricted(f, &QueryCtx::default())).transpose()?;
+    let filter =
+        args.filter.map(|f| Matcher::parse_in(Place::Document, f, &QueryCtx::default())).transpose()?;
     let mut docs = Vec::new();
     let definitions = server.access.definitions();
     for named in definitions.list(req.db) {

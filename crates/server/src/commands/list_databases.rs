@@ -3,14 +3,15 @@
 use super::prelude::*;
 use crate::statistics::sizes::database_bytes;
 use pando_query::QueryCtx;
-use pando_query::matcher::Matcher;
+use pando_query::matcher::{Matcher, Place};
 use pando_request::ListDatabasesArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = ListDatabasesArgs::parse(&req)?;
     ctx.arguments_read()?;
     let name_only = args.name_only == Some(true);
-    let filter = args.filter.map(|f| Matcher::parse_restricted(f, &QueryCtx::default())).transpose()?;
+    let filter =
+        args.filter.map(|f| Matcher::parse_in(Place::Document, f, &QueryCtx::default())).transpose()?;
     let mut rows = Vec::new();
     let mut total = 0;
     let definitions = server.access.definitions();

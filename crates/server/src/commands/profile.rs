@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use pando_command::{Param, slow};
-use pando_query::matcher::Matcher;
+use pando_query::matcher::{Matcher, Place};
 use pando_request::ProfileArgs;
 
 /// What a reply says where a filter is set.
@@ -46,7 +46,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 
 /// A filter reads only what is written of an operation.
 fn parse_filter(server: &Server, ctx: &OpCtx, filter: &RawDoc) -> Result<Matcher> {
-    let matcher = Matcher::parse_restricted(filter, &server.crud.reads.query_ctx(ctx, None, None, None)?)?;
+    let matcher =
+        Matcher::parse_in(Place::Document, filter, &server.crud.reads.query_ctx(ctx, None, None, None)?)?;
     check_paths(filter)?;
     let read = matcher.fields_read();
     // The empty name is the whole record's, and matches nothing.

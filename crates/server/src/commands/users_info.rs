@@ -1,7 +1,7 @@
 //! `usersInfo`. Users cannot be created yet, so a well-formed question finds none.
 
 use super::prelude::*;
-use pando_query::matcher::Matcher;
+use pando_query::matcher::{Matcher, Place};
 use pando_request::UsersInfoArgs;
 use pando_request::settings::users_info::Users;
 
@@ -16,7 +16,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     if let Some(filter) = args.filter {
         let query = server.crud.reads.query_ctx(ctx, None, None, None)?;
-        Matcher::parse_restricted(filter, &query).map(drop)?;
+        Matcher::parse_in(Place::Document, filter, &query).map(drop)?;
     }
     let mut r = Reply::new();
     r.body.array("users", |_| {});

@@ -5,6 +5,7 @@ use pando_access::{Acquisition, Collection};
 use pando_base::{Namespace, Result};
 use pando_bson::RawDoc;
 use pando_command::OpCtx;
+use pando_query::ctx::TextIndex;
 use pando_query::exec::{Executor, Quota, Step};
 use pando_query::matcher::Matcher;
 use pando_query::plan::{Query, QueryKind, natural_of};
@@ -22,7 +23,10 @@ impl Reads {
         coll: Option<&Collection>,
         args: &FindArgs<'_>,
     ) -> Result<Query> {
-        let q = self.query_ctx(ctx, coll, args.collation, args.let_vars)?;
+        let mut q = self.query_ctx(ctx, coll, args.collation, args.let_vars)?;
+        if coll.is_none() {
+            q.text_index = TextIndex::NoCollection(ns.as_str().into());
+        }
         let matcher = Matcher::parse(args.filter.unwrap_or(RawDoc::empty()), &q)?;
         let mut query = Query::new(ns.as_str(), Arc::new(matcher), q.clone());
         if let Some(spec) = args.projection {
@@ -45,9 +49,6 @@ impl Reads {
         query.tailable = args.tailable;
         query.resume_after = pando_request::read::resume_token::parse(args.resume_after)?;
         query.check_metas()?;
-        if coll.is_none() {
-            query.check_text_without_collection()?;
-        }
         Ok(query)
     }
     /// How many documents a find with these arguments would return.

@@ -7,8 +7,7 @@ use pando_bson::{ElementType, RawDoc};
 use pando_command::{OpCtx, Param, Params};
 use pando_env::Rng;
 use pando_query::collation::Collation;
-use pando_query::ctx::Memory;
-use pando_query::ctx::Random;
+use pando_query::ctx::{Memory, Random, TextIndex};
 use pando_query::named::Counting;
 use pando_query::{QueryCtx, Variables};
 use std::sync::Arc;
@@ -50,6 +49,7 @@ impl Reads {
             joined: Arc::default(),
             named: Some(Arc::new(Counting::new(self.named.clone()))),
             memory: memory(&self.instance.params),
+            text_index: coll.map_or(TextIndex::Unknown, text_index),
         };
         if let Some(let_vars) = let_vars.filter(|d| !d.is_empty()) {
             q = let_variables::evaluate(let_vars, q)?;
@@ -60,6 +60,13 @@ impl Reads {
     pub(crate) fn view_query_ctx(&self, ctx: &OpCtx, view: &View) -> Result<QueryCtx> {
         let collation = view.collation.as_deref().map(Collation::stored).transpose()?.flatten();
         Ok(self.query_ctx(ctx, None, None, None)?.with_collation(collation))
+    }
+}
+
+fn text_index(coll: &Collection) -> TextIndex {
+    match coll.info.has_text_index() {
+        true => TextIndex::Unknown,
+        false => TextIndex::Missing,
     }
 }
 

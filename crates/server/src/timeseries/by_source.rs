@@ -9,6 +9,7 @@ use pando_access::{Missing, Series};
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{Bson, DocBuilder, RawDoc, Value};
 use pando_command::OpCtx;
+use pando_query::matcher::Place;
 use pando_query::plan::Hint;
 use pando_query::timeseries::{filter_on_meta, has_source, measurements_in, update_on_meta};
 use pando_request::{DeleteStatement, UpdateStatement};
@@ -79,7 +80,7 @@ impl Writes {
             return Ok(Vec::new());
         };
         let q = self.reads.query_ctx(ctx, Some(coll.collection()), None, None)?;
-        let lookup = Lookup::new(filter, hint, None, q, coll.collection())?;
+        let lookup = Lookup::new(Place::Query, filter, hint, None, q, coll.collection())?;
         let mut candidates = lookup.all(&self.reads, ctx, &coll).await?;
         let mut out = Vec::new();
         loop {

@@ -8,7 +8,7 @@ use pando_access::{Missing, Series, UpdateForm, WriteAcquisition, WriteOp, Write
 use pando_base::Result;
 use pando_bson::{DocBuf, RawDoc};
 use pando_command::OpCtx;
-use pando_query::matcher::Matcher;
+use pando_query::matcher::{Matcher, Place};
 use pando_query::source::RecordId;
 use pando_query::stage::{bucket_filter, measurements};
 use pando_query::timeseries::Bucket;
@@ -44,7 +44,7 @@ impl Writes {
         let collated = q.collation.is_some() || coll.collation().is_some();
         let filter = bucket_filter(&series.of, s.filter, collated);
         let hint = hint_on_buckets(s.hint.clone(), &series.of)?;
-        let buckets = Lookup::new(&filter, hint, None, q, coll.collection())?;
+        let buckets = Lookup::new(Place::Query, &filter, hint, None, q, coll.collection())?;
         let deleting = Deleting { series, coll: &coll, buckets, matcher, multi: s.multi };
         deleting.run(self, ctx, s.index, retry).await
     }

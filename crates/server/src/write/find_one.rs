@@ -10,7 +10,7 @@ use pando_command::OpCtx;
 use pando_query::QueryCtx;
 use pando_query::exec::{Executor, OutRow, Quota, Step};
 use pando_query::facts::{Facts, MetaField};
-use pando_query::matcher::{MatchDetails, Matcher};
+use pando_query::matcher::{MatchDetails, Matcher, Place};
 use pando_query::plan::{Hint, Query, natural_of};
 use pando_query::projection::{Projection, RowMeta};
 use pando_query::sort::SortPattern;
@@ -58,6 +58,7 @@ pub(crate) enum Target {
 
 impl<'a> Lookup<'a> {
     pub(crate) fn new(
+        place: Place,
         filter: &'a RawDoc,
         hint: Option<Hint>,
         sort: Option<&RawDoc>,
@@ -73,7 +74,7 @@ impl<'a> Lookup<'a> {
         let id =
             simple_id(filter).filter(|_| same_collation && reachable && hint.is_none() && sort.is_none());
         // The id lookup needs no matcher.
-        let matcher = if id.is_some() { Matcher::all() } else { Matcher::parse(filter, &q)? };
+        let matcher = if id.is_some() { Matcher::all() } else { Matcher::parse_in(place, filter, &q)? };
         let mut query = Query::new(coll.ns.as_str(), Arc::new(matcher), q);
         query.hint = hint;
         if let Some(spec) = sort {

@@ -16,9 +16,9 @@ use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, limits};
 use pando_bson::{Bson, DocBuf, RawDoc, Value};
 use pando_command::OpCtx;
 use pando_query::QueryCtx;
+use pando_query::ctx::TextIndex;
 use pando_query::facts::MetaField;
-use pando_query::matcher::{Matcher, refuse_expr_in_upsert};
-use pando_query::plan::Query;
+use pando_query::matcher::{Matcher, Place};
 use pando_query::source::RecordId;
 use pando_query::update::{LogForm, UpdatePlan};
 use pando_request::{DeleteStatement, UpdateStatement};
@@ -27,8 +27,8 @@ use std::sync::Arc;
 
 /// Mistakes in a filter are mistakes also where there is no collection.
 fn check_filter(ns: &Namespace, filter: &RawDoc, q: &QueryCtx) -> Result<()> {
-    let matcher = Arc::new(Matcher::parse(filter, q)?);
-    Query::new(ns.as_str(), matcher, q.clone()).check_text_without_collection()
+    let q = QueryCtx { text_index: TextIndex::NoCollection(ns.as_str().into()), ..q.clone() };
+    Matcher::parse(filter, &q).map(drop)
 }
 
 /// findAndModify: failures of the plan itself get MongoDB's prefix; what its parser or planner refuses does not.
@@ -57,7 +57,7 @@ struct Job<'a> {
 }
 
 /// The evaluation context of an update: that of its command, with its constants.
-fn update_ctx(
+pub(crate) fn update_ctx(
     reads: &Reads,
     ctx: &OpCtx,
     coll: Option<&Collection>,
@@ -127,7 +127,7 @@ impl Writes {
         };
         let q = update_ctx(&self.reads, ctx, Some(coll.collection()), s)?;
         let plan = parse_update(s, &q)?;
-        let lookup = Lookup::new(s.filter, s.hint.clone(), None, q, coll.collection())?;
+        let lookup = Lookup::new(place_of(s), s.filter, s.hint.clone(), None, q, coll.collection())?;
         let job = Job { ctx, coll: &coll, lookup, plan };
         if s.multi {
             return self.update_many(&job, s, retry).await;
@@ -154,7 +154,8 @@ impl Writes {
         };
         let q = update_ctx(&self.reads, ctx, Some(coll.collection()), s)?;
         let plan = parse_update(s, &q)?;
-        let lookup = Lookup::new(s.filter, s.hint.clone(), sort, q, coll.collection())?.tell(shown)?;
+        let lookup =
+            Lookup::new(place_of(s), s.filter, s.hint.clone(), sort, q, coll.collection())?.tell(shown)?;
         let job = Job { ctx, coll: &coll, lookup, plan };
         self.update_one(&job, s, retry).await.map_err(in_plan)
     }
@@ -310,7 +311,7 @@ impl Writes {
             return Ok(0);
         };
         let q = self.reads.query_ctx(ctx, Some(coll.collection()), s.collation, s.let_vars)?;
-        let lookup = Lookup::new(s.filter, s.hint.clone(), None, q, coll.collection())?;
+        let lookup = Lookup::new(Place::Query, s.filter, s.hint.clone(), None, q, coll.collection())?;
         if s.multi {
             return self.delete_many(ctx, &coll, &lookup).await;
         }
@@ -416,10 +417,12 @@ pub(crate) fn parse_update(s: &UpdateStatement<'_>, q: &QueryCtx) -> Result<Upda
     if s.multi && plan.is_replacement() {
         return Err(Error::failed_to_parse("multi update is not supported for replacement-style update"));
     }
-    if s.upsert {
-        refuse_expr_in_upsert(s.filter)?;
-    }
     Ok(plan)
+}
+
+/// What the filter of an update is for.
+pub(crate) fn place_of(s: &UpdateStatement<'_>) -> Place {
+    if s.upsert { Place::Upsert } else { Place::Query }
 }
 
 /// What one unit of a multi-document update did.

@@ -66,7 +66,7 @@ pub(in crate::expr) fn parse_short(name: &'static str, v: Value<'_>, p: &mut Par
     Ok(Expr::Op(Box::new(Convert { name, input, to, on_error: None, on_null: None })))
 }
 
-/// What `to` asks for: a type, or the odd name "missing" that nothing converts to.
+/// What `to` asks for: a type, or the odd name "missing" (as a number 0) that nothing converts to.
 #[derive(Clone)]
 enum Target {
     Type(ElementType),
@@ -90,6 +90,7 @@ fn target(v: &Val<'_>) -> Result<Target> {
             // MinKey is −1 here and 255 as a type byte.
             let byte = i8::try_from(code).ok().filter(|n| *n >= -1).map(|n| n as u8);
             match byte.and_then(ElementType::from_byte) {
+                None if code == 0 => Ok(Target::Missing),
                 Some(ty) => Ok(Target::Type(ty)),
                 None => Err(Error::failed_to_parse(format!(
                     "In $convert, numeric value for 'to' does not correspond to a BSON type: {code}"

@@ -1,7 +1,6 @@
 //! `$pull` and `$pullAll`.
 
-use crate::matcher::Matcher;
-use crate::update::array_filters::refuse_document_operators;
+use crate::matcher::{Matcher, Place};
 use crate::update::modifier::{Apply, Arg, ArrayOut, Blocked, Effect, Modifier, Stored};
 use crate::update::path::Path;
 use crate::value_set::ValueSet;
@@ -63,11 +62,10 @@ pub(super) fn parse(arg: &Arg<'_>) -> Result<Box<dyn Modifier>> {
     if on_elements {
         let mut filter = DocBuilder::new();
         filter.value(ELEMENT, v);
-        return Ok(Box::new(Pull::Elements(Matcher::parse_of_elements(&filter.finish(), arg.ctx)?)));
+        return Ok(Box::new(Pull::Elements(Matcher::parse_in(Place::Elements, &filter.finish(), arg.ctx)?)));
     }
     let filter = v.as_doc().ok_or_else(|| Error::internal("$pull filter is not a document"))?;
-    refuse_document_operators(filter)?;
-    Ok(Box::new(Pull::Documents(Matcher::parse_of_elements(filter, arg.ctx)?)))
+    Ok(Box::new(Pull::Documents(Matcher::parse_in(Place::Elements, filter, arg.ctx)?)))
 }
 
 pub(super) fn parse_all(arg: &Arg<'_>) -> Result<Box<dyn Modifier>> {
