@@ -23,7 +23,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let reads = &*server.crud.reads;
     let point = reads.point(ctx);
     let mut values = Values::new(args.key);
-    match &reads.read(ctx, &ns)? {
+    let reading = reads.read(ctx, &ns)?;
+    // Stages answer for a view, and do not say when.
+    let on_view = matches!(reading, Reading::View(_));
+    match &reading {
         Reading::Missing => drop(reads.parse_find(ctx, &ns, None, &args.find)?),
         Reading::View(view) => {
             values.ctx = reads.view_query_ctx(ctx, view)?;
@@ -67,7 +70,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             a.bson(v);
         }
     });
-    if let ReadPoint::At(ts) = point {
+    if let (ReadPoint::At(ts), false) = (point, on_view) {
         r.body.timestamp("atClusterTime", ts);
     }
     Ok(r)
