@@ -105,7 +105,8 @@ fn explain_takes_no_document_sequences() {
         let mut c = server.connect().await;
         let update = doc! { "q": {}, "u": { "$set": { "a": 1 } } };
         for (command, name) in [(doc! { "find": "c" }, "x"), (doc! { "update": "c" }, "updates")] {
-            let reply = c.run_with_sequence(doc! { "explain": command }, name, &[update.clone()]).await;
+            let reply =
+                c.run_with_sequence(doc! { "explain": command }, name, std::slice::from_ref(&update)).await;
             assert_eq!(reply.get("code").and_then(Bson::as_i64), Some(40472), "{reply:?}");
         }
         let done = c.run_with_sequence(doc! { "update": "c" }, "updates", &[update]).await;
