@@ -344,6 +344,10 @@ async fn seen_running(world: &Running, command: Document, planned: bool) -> Docu
     let mut ask = doc! { "currentOp": 1 };
     ask.push(&name, doc! { "$exists": true });
     ask.push("planSummary", doc! { "$exists": planned });
+    if !planned {
+        // It has read its arguments by then: before that, nobody knows its namespace.
+        ask.push("microsecs_running", doc! { "$gte": 20_000i64 });
+    }
     let row = loop {
         let ops = looks.admin(ask.clone()).await;
         if let Some(Bson::Document(row)) = ops.get("inprog").and_then(Bson::as_array).and_then(|l| l.first())
