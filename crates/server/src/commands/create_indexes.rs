@@ -64,8 +64,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 }
 
 fn check_form(ns: &Namespace, specs: &[&RawDoc]) -> Result<()> {
-    // That of sessions is refused for what it is, behind its arguments (20).
-    if ns.to_string() != "config.transactions" {
+    // The tables of sessions are refused for what they are, behind their arguments (20).
+    if !matches!(ns.to_string().as_str(), "config.transactions" | "config.image_collection") {
         names::check_writable(ns)?;
     }
     if specs.is_empty() {
