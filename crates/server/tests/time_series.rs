@@ -407,10 +407,19 @@ fn transactions_change_no_measurements() {
         let update = doc! { "q": { "m": 1 }, "u": { "$set": { "m": 2 } }, "multi": true };
         let delete = doc! { "q": { "m": 1 }, "limit": 0 };
         let by_measurement = doc! { "q": { "v": 1 }, "limit": 0 };
+        let ns = || doc! { "ns": "test.ts" };
         let statements = [
             doc! { "update": "ts", "updates": [update] },
             doc! { "delete": "ts", "deletes": [delete] },
             doc! { "delete": "ts", "deletes": [by_measurement] },
+            bulk(vec![doc! { "delete": 0, "filter": { "m": 1 }, "multi": true }], ns()),
+            bulk(vec![doc! { "delete": 0, "filter": { "v": 1 } }], ns()),
+            bulk(
+                vec![
+                    doc! { "update": 0, "filter": { "m": 1 }, "updateMods": { "$set": { "m": 2 } }, "multi": true },
+                ],
+                ns(),
+            ),
         ];
         for (i, mut statement) in statements.into_iter().enumerate() {
             let id = Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![i as u8; 16] });

@@ -44,8 +44,8 @@ struct Run<'a> {
     totals: Totals,
 }
 
-fn target(server: &Server, info: &NsInfo<'_>) -> Result<Target> {
-    let series = server.access.series_to_write(&info.ns, info.by_buckets)?;
+fn target(server: &Server, ctx: &OpCtx, info: &NsInfo<'_>) -> Result<Target> {
+    let series = server.access.series_to_change(ctx, &info.ns, info.by_buckets)?;
     let named = series.as_ref().map_or(&info.ns, |s| &s.buckets);
     let checked = info.uuid.map_or(Ok(()), |uuid| server.access.check_uuid(named, uuid));
     Ok(Target { ns: info.ns.clone(), series, checked })
@@ -55,7 +55,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let args = BulkWriteArgs::parse(&req, check_writable)?;
     let batch_size = args.batch_size;
     server.upkeep.admission.before_write(ctx).await?;
-    let targets = args.namespaces.iter().map(|info| target(server, info)).collect::<Result<Vec<_>>>()?;
+    let targets = args.namespaces.iter().map(|info| target(server, ctx, info)).collect::<Result<Vec<_>>>()?;
     let retry = Retry::begin(&server.crud.writes, ctx, req.body).await?;
     let mut run = Run { server, ctx, args, targets, retry, totals: Totals::default() };
     run.all().await?;
