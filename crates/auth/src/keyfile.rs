@@ -5,10 +5,8 @@
 //! then put it first everywhere, then take the old one away.
 
 use crate::Password;
+use pando_base::limits::KEYFILE_KEY_CHARS;
 use pando_base::{Error, ErrorCode, Result};
-
-/// Characters of a key: no fewer, no more.
-const KEY_LENGTH: std::ops::RangeInclusive<usize> = 6..=1024;
 
 /// The keys of a keyfile, never empty.
 #[derive(Clone, Debug)]
@@ -72,8 +70,8 @@ fn key(name: &str, text: impl AsRef<str>) -> Result<Password> {
         }
         key.push(c);
     }
-    if !KEY_LENGTH.contains(&key.len()) {
-        let (least, most) = KEY_LENGTH.into_inner();
+    if !KEYFILE_KEY_CHARS.contains(&key.len()) {
+        let (least, most) = KEYFILE_KEY_CHARS.into_inner();
         let what = format!(
             "security key in {name} has length {}, must be between {least} and {most} chars",
             key.len()

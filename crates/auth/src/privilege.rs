@@ -33,11 +33,7 @@ impl Privileges {
     /// Whether everything is allowed there.
     pub fn allows(&self, target: Target<'_>, actions: ActionSet) -> bool {
         let covering = self.0.iter().filter(|(on, _)| on.covers(target));
-        let mut missing = actions;
-        covering.into_iter().any(|(_, allowed)| {
-            missing = missing.without(*allowed);
-            missing.is_empty()
-        }) || missing.is_empty()
+        covering.fold(ActionSet::NONE, |all, (_, allowed)| all.or(*allowed)).contains_all(actions)
     }
     /// Whether it is allowed on anything at all of a database.
     pub fn allows_somewhere(&self, db: &str, action: Action) -> bool {

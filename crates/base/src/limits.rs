@@ -109,6 +109,18 @@ pub const REGEX_PROGRAM_BYTES_MAX: usize = 10 * 1024 * 1024;
 pub const REGEX_NESTING_MAX: u32 = 250;
 /// Steps of a backtracking match before it counts as failed.
 pub const REGEX_BACKTRACKS_MAX: usize = 1_000_000;
+/// A message of SCRAM; drivers send a few hundred bytes.
+pub const SCRAM_MESSAGE_BYTES_MAX: usize = 16 * 1024;
+/// A client's nonce, at least (MongoDB's number).
+pub const SCRAM_NONCE_BYTES_MIN: usize = 4;
+/// A salt, of a stored user or a server's challenge.
+pub const SCRAM_SALT_BYTES_MAX: usize = 256;
+/// Rounds of hashing of a stored user, or that a server may ask of a client: ten seconds and more.
+pub const SCRAM_ITERATIONS_MAX: u32 = 10_000_000;
+/// Fewer would hand the password of a client to who listens (RFC 7677).
+pub const SCRAM_ITERATIONS_ASKED_MIN: u32 = 4096;
+/// Characters of a key that members share (MongoDB's bounds).
+pub const KEYFILE_KEY_CHARS: std::ops::RangeInclusive<usize> = 6..=1024;
 /// Log lines kept in memory for `getLog` (MongoDB's number).
 pub const LOG_RING_LINES: usize = 1024;
 /// Connections at the same time (MongoDB's default for `maxConns`); file descriptors usually run out earlier.

@@ -5,10 +5,8 @@ use super::digest::{Key, hash, hmac};
 use super::message::{ServerFirst, bad, escaped};
 use crate::{Mechanism, Password};
 use pando_base::Result;
+use pando_base::limits::{SCRAM_ITERATIONS_ASKED_MIN, SCRAM_ITERATIONS_MAX};
 use pando_bson::extjson::{base64, unbase64};
-
-/// Fewest and most rounds that a server may ask for: fewer would hand a password to who listens, more would keep the client busy for minutes.
-const ASKED_ITERATIONS: std::ops::RangeInclusive<u32> = 4096..=10_000_000;
 
 #[derive(Debug)]
 pub struct Client {
@@ -36,7 +34,7 @@ impl Client {
         if !asked.nonce.starts_with(&self.nonce) || asked.nonce.len() == self.nonce.len() {
             return Err(bad("The SCRAM server nonce does not begin with the client's"));
         }
-        if !ASKED_ITERATIONS.contains(&asked.iterations) {
+        if !(SCRAM_ITERATIONS_ASKED_MIN..=SCRAM_ITERATIONS_MAX).contains(&asked.iterations) {
             return Err(bad(format!("The SCRAM server asks for {} iterations", asked.iterations)));
         }
         let m = self.mechanism;

@@ -3,14 +3,10 @@
 use super::digest::{Key, hash, hmac, salted};
 use crate::{Mechanism, Password};
 use md5::{Digest, Md5};
+use pando_base::limits::{SCRAM_ITERATIONS_MAX, SCRAM_SALT_BYTES_MAX};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::extjson::{base64, unbase64};
 use pando_bson::{Bson, Document, doc};
-
-/// Fewest and most rounds of hashing that are accepted; a server spends this time when a user is made, a client whenever it logs in.
-pub(crate) const ITERATIONS: std::ops::RangeInclusive<u32> = 1..=10_000_000;
-/// Longest salt that is accepted of a stored document.
-const LONGEST_SALT: usize = 256;
 
 /// A user's credentials in one mechanism, as `credentials.<mechanism>` of a user's document holds them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,10 +53,10 @@ impl Credentials {
     pub fn of_document(mechanism: Mechanism, d: &Document) -> Option<Credentials> {
         let bytes = |name: &str| d.get(name).and_then(Bson::as_str).and_then(unbase64);
         let iterations = d.get("iterationCount").and_then(|n| n.as_i64())?;
-        let iterations = u32::try_from(iterations).ok().filter(|n| ITERATIONS.contains(n))?;
+        let iterations = u32::try_from(iterations).ok().filter(|n| (1..=SCRAM_ITERATIONS_MAX).contains(n))?;
         Some(Credentials {
             iterations,
-            salt: bytes("salt").filter(|s| !s.is_empty() && s.len() <= LONGEST_SALT)?,
+            salt: bytes("salt").filter(|s| !s.is_empty() && s.len() <= SCRAM_SALT_BYTES_MAX)?,
             stored_key: Key::of_bytes(mechanism, &bytes("storedKey")?)?,
             server_key: Key::of_bytes(mechanism, &bytes("serverKey")?)?,
         })

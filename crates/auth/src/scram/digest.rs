@@ -57,17 +57,13 @@ pub(crate) fn hash(mechanism: Mechanism, text: &[u8]) -> Key {
 }
 
 pub(crate) fn hmac(mechanism: Mechanism, key: &[u8], text: &[u8]) -> Key {
-    // A key of HMAC may have any length.
+    fn of<M: Mac + KeyInit>(key: &[u8], text: &[u8]) -> Key {
+        let mac = <M as KeyInit>::new_from_slice(key).expect("a key of HMAC may have any length");
+        Key::copied(&mac.chain_update(text).finalize().into_bytes())
+    }
     match mechanism {
-        Mechanism::ScramSha1 => {
-            let mac = Hmac::<Sha1>::new_from_slice(key).map(|m| m.chain_update(text).finalize().into_bytes());
-            Key::copied(&mac.unwrap_or_default())
-        }
-        Mechanism::ScramSha256 => {
-            let mac =
-                Hmac::<Sha256>::new_from_slice(key).map(|m| m.chain_update(text).finalize().into_bytes());
-            Key::copied(&mac.unwrap_or_default())
-        }
+        Mechanism::ScramSha1 => of::<Hmac<Sha1>>(key, text),
+        Mechanism::ScramSha256 => of::<Hmac<Sha256>>(key, text),
     }
 }
 

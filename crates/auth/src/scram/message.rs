@@ -1,12 +1,8 @@
 //! The four messages, read strictly: who sends anything else is told that it failed, and the log tells why.
 
+use pando_base::limits::{SCRAM_MESSAGE_BYTES_MAX, SCRAM_NONCE_BYTES_MIN, SCRAM_SALT_BYTES_MAX};
 use pando_base::{Error, Result};
 use pando_bson::extjson::unbase64;
-
-/// Longest message that is looked at; drivers send a few hundred bytes.
-pub(super) const LONGEST_MESSAGE: usize = 16 * 1024;
-/// Fewest characters of a nonce.
-const SHORTEST_NONCE: usize = 4;
 
 /// `n,[a=authzid],n=user,r=nonce[,extensions]`
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,14 +18,7 @@ pub struct ClientFirst {
 
 impl ClientFirst {
     pub fn parse(payload: &[u8]) -> Result<ClientFirst> {
-        let text = text(payload)?;
-        let parts: Vec<&str> = text.split(',').collect();
-        if parts.len() < 4 {
-            return Err(bad(format!(
-                "Incorrect number of arguments for first SCRAM client message, got {} expected at least 4",
-                parts.len()
-            )));
-        }
+        let (text, parts) = parts(payload, "first", 4)?;
         match parts[0] {
             "n" | "y" => {}
             p if p.starts_with("p=") => return Err(bad("Server does not support channel binding")),
@@ -50,7 +39,8 @@ impl ClientFirst {
         {
             return Err(bad(format!("SCRAM user name {user} does not match authzid {identity}")));
         }
-        let nonce = parts[3].strip_prefix("r=").filter(|n| n.len() >= SHORTEST_NONCE && is_printable(n));
+        let nonce =
+            parts[3].strip_prefix("r=").filter(|n| n.len() >= SCRAM_NONCE_BYTES_MIN && is_printable(n));
         let nonce = nonce.ok_or_else(|| bad(format!("Invalid SCRAM client nonce: {}", parts[3])))?;
         let header = format!("{},{},", parts[0], parts[1]);
         Ok(ClientFirst { user, nonce: nonce.to_owned(), bare: text[header.len()..].to_owned(), header })
@@ -68,14 +58,7 @@ pub(super) struct ClientFinal {
 
 impl ClientFinal {
     pub(super) fn parse(payload: &[u8]) -> Result<ClientFinal> {
-        let text = text(payload)?;
-        let parts: Vec<&str> = text.split(',').collect();
-        if parts.len() < 3 {
-            return Err(bad(format!(
-                "Incorrect number of arguments for second SCRAM client message, got {} expected at least 3",
-                parts.len()
-            )));
-        }
+        let (text, parts) = parts(payload, "second", 3)?;
         let header = parts[0].strip_prefix("c=").and_then(unbase64);
         let header = header.ok_or_else(|| bad("Incorrect SCRAM channel binding"))?;
         let nonce = parts[1].strip_prefix("r=").ok_or_else(|| bad("Incorrect SCRAM client|server nonce"))?;
@@ -102,7 +85,9 @@ impl ServerFirst {
         let (nonce, salt, iterations) = (part("r="), part("s=").and_then(unbase64), part("i="));
         let iterations = iterations.and_then(|i| i.parse::<u32>().ok());
         match (nonce, salt, iterations) {
-            (Some(nonce), Some(salt), Some(iterations)) if !salt.is_empty() => {
+            (Some(nonce), Some(salt), Some(iterations))
+                if (1..=SCRAM_SALT_BYTES_MAX).contains(&salt.len()) =>
+            {
                 Ok(ServerFirst { nonce: nonce.to_owned(), salt, iterations })
             }
             _ => Err(bad("Incorrect SCRAM server message")),
@@ -110,10 +95,22 @@ impl ServerFirst {
     }
 }
 
+/// A client's message, and what stands between its commas: at least so many parts.
+fn parts<'a>(payload: &'a [u8], which: &str, least: usize) -> Result<(&'a str, Vec<&'a str>)> {
+    let text = text(payload)?;
+    let parts: Vec<&str> = text.split(',').collect();
+    match parts.len() {
+        n if n < least => Err(bad(format!(
+            "Incorrect number of arguments for {which} SCRAM client message, got {n} expected at least {least}"
+        ))),
+        _ => Ok((text, parts)),
+    }
+}
+
 fn text(payload: &[u8]) -> Result<&str> {
-    if payload.len() > LONGEST_MESSAGE {
+    if payload.len() > SCRAM_MESSAGE_BYTES_MAX {
         return Err(bad(format!(
-            "SCRAM messages have at most {LONGEST_MESSAGE} bytes, got {}",
+            "SCRAM messages have at most {SCRAM_MESSAGE_BYTES_MAX} bytes, got {}",
             payload.len()
         )));
     }
@@ -184,6 +181,6 @@ mod tests {
             first(odd).unwrap_err();
         }
         ClientFirst::parse(b"n,,n=\xff,r=abcd").unwrap_err();
-        ClientFirst::parse(&vec![b'n'; LONGEST_MESSAGE + 1]).unwrap_err();
+        ClientFirst::parse(&vec![b'n'; SCRAM_MESSAGE_BYTES_MAX + 1]).unwrap_err();
     }
 }
