@@ -44,7 +44,7 @@ impl Reasons {
                     "text" => texts.iter().any(|t| cmd.contains(t)),
                     "ours_text" => texts.iter().any(|t| d.ours.contains(t)),
                     "theirs_text" => texts.iter().any(|t| d.theirs.contains(t)),
-                    "shuffled" => same_letters(&d.ours, &d.theirs),
+                    "shuffled" => is_shuffled(&d.ours, &d.theirs),
                     _ => key == "reason",
                 }
             })
@@ -65,14 +65,24 @@ impl Reasons {
     }
 }
 
-/// Two texts of the same letters: documents whose fields have another order.
-fn same_letters(a: &str, b: &str) -> bool {
-    let sorted = |s: &str| {
-        let mut letters: Vec<u8> = s.bytes().collect();
-        letters.sort_unstable();
-        letters
-    };
-    a != b && sorted(a) == sorted(b)
+/// Two answers that are the same but for the order of their fields. What was cut off cannot be told.
+fn is_shuffled(a: &str, b: &str) -> bool {
+    let read = |text: &str| extjson::parse_value(text).ok().map(in_order);
+    matches!((read(a), read(b)), (Some(x), Some(y)) if x == y)
+}
+
+/// With the fields of all documents by name.
+fn in_order(v: Bson) -> Bson {
+    match v {
+        Bson::Document(d) => {
+            let mut fields: Vec<_> =
+                d.into_fields().into_iter().map(|(name, v)| (name, in_order(v))).collect();
+            fields.sort_by(|a, b| a.0.cmp(&b.0));
+            Bson::Document(fields.into())
+        }
+        Bson::Array(a) => Bson::Array(a.into_iter().map(in_order).collect()),
+        v => v,
+    }
 }
 
 #[cfg(test)]
@@ -87,5 +97,14 @@ mod tests {
             assert!(e.get("reason").and_then(Bson::as_str).is_some_and(|r| r.len() > 20), "{e:?}");
             assert!(e.len() > 1 && e.iter().all(|(k, _)| KEYS.contains(&k)), "{e:?}");
         }
+    }
+
+    #[test]
+    fn only_the_order_of_fields_may_differ() {
+        let ours = r#"{"v":{"_id":12,"m":[{"a":1,"b":2}],"nul":null}}"#;
+        assert!(is_shuffled(ours, r#"{"v":{"_id":12,"nul":null,"m":[{"b":2,"a":1}]}}"#));
+        assert!(!is_shuffled(ours, r#"{"v":{"_id":21,"nul":null,"m":[{"b":2,"a":1}]}}"#));
+        assert!(!is_shuffled(ours, r#"{"v":{"_id":12,"nul":null,"m":[{"b":1,"a":2}]}}"#));
+        assert!(!is_shuffled("{\"v\":…", "{\"v\":…"));
     }
 }
