@@ -452,7 +452,7 @@ fn check_transaction_fields(spec: &CommandRow, ctx: &OpCtx, req: &Request<'_>) -
 fn check_concerns(name: &str, flags: Flags, args: &GenericArgs) -> Result<()> {
     let ends_txn = ends_transaction(name);
     if args.write_concern.is_some() {
-        if !wants_write_concern(flags) {
+        if !wants_write_concern(flags) || flags.has(Flags::OWN_WRITE_CONCERN) {
             return Err(no_write_concern());
         }
         if args.in_txn() && !ends_txn {

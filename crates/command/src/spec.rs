@@ -43,6 +43,8 @@ impl Flags {
     pub const HIDDEN: Flags = Flags(1 << 12);
     /// `maxTimeMS` is not a deadline but something the command reads itself (getMore).
     pub const OWN_MAX_TIME: Flags = Flags(1 << 13);
+    /// Writes, and waits for members as it sees fit: a request may not say how.
+    pub const OWN_WRITE_CONCERN: Flags = Flags(1 << 18);
     /// Not counted in `opcounters.command` (the command counts its own operations).
     pub const OWN_OPCOUNTER: Flags = Flags(1 << 14);
     /// Never logged as slow and not in the profile (hello, isMaster: they wait on purpose).

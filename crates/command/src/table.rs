@@ -284,7 +284,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "saslContinue" [] (SECONDARY_OK | SENSITIVE) v1 [D R] (open) "users and roles";
     "saslStart" [] (SECONDARY_OK | SENSITIVE) v1 [D R] (open) "users and roles";
     "serverStatus" [] (SECONDARY_OK | MAINTENANCE_OK | NOW) - [D R] (cluster ServerStatus) "Counters of the server.";
-    "setClusterParameter" [] (ADMIN_ONLY | WRITE | NAMES_NOTHING | ARGS_FIRST) - [D R] (cluster SetClusterParameter) "Changes a parameter of the whole set.";
+    "setClusterParameter" [] (ADMIN_ONLY | WRITE | OWN_WRITE_CONCERN | NAMES_NOTHING | ARGS_FIRST) - [D R] (cluster SetClusterParameter) "Changes a parameter of the whole set.";
     "setCommittedSnapshot" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (internal) "replication between members";
     "setDefaultRWConcern" [] (ADMIN_ONLY | WRITE | NAMES_NOTHING | TYPED) - [D R] (cluster SetDefaultRWConcern) "Changes default read and write concern.";
     "setFeatureCompatibilityVersion" [] (ADMIN_ONLY | WRITE) - [D R] (cluster SetFeatureCompatibilityVersion) "Which release's features may be used.";
@@ -293,7 +293,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "setParameter" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster SetParameter) "Changes server parameters.";
     "setProfilingFilterGlobally" [] (SECONDARY_OK) - [D R] (by_args) "Refused: filters are set by database.";
     "setShardVersion" [] (ADMIN_ONLY | SECONDARY_OK) - [S] (internal) "sharding";
-    "setUserWriteBlockMode" [] (ADMIN_ONLY | WRITE | ARGS_FIRST | TYPED) - [D R] (cluster SetUserWriteBlockMode) "Blocks the writes of users.";
+    "setUserWriteBlockMode" [] (ADMIN_ONLY | WRITE | OWN_WRITE_CONCERN | ARGS_FIRST | TYPED) - [D R] (cluster SetUserWriteBlockMode) "Blocks the writes of users.";
     "shardingState" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster ShardingState) "Whether this node belongs to a sharded cluster.";
     "shutdown" [] (ADMIN_ONLY | SECONDARY_OK | MAINTENANCE_OK) - [D R] (cluster Shutdown) "Ends the process.";
     "sleep" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D R] (internal) "Does nothing for a while.";

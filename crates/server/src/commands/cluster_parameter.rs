@@ -36,9 +36,6 @@ pub(super) async fn get(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 pub(super) async fn set(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     SetClusterParameterArgs::parse(&req)?;
     let (name, value) = parameter_to_set(&req)?;
-    if req.body.elem("writeConcern").is_some() {
-        return Err(Error::new(ErrorCode::InvalidOptions, "Command does not support writeConcern"));
-    }
     ctx.arguments_read()?;
     if !server.replication.member.is_replicated() {
         let text = "setClusterParameter cannot be run on standalones";

@@ -5,9 +5,6 @@ use pando_request::SetUserWriteBlockModeArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let block = SetUserWriteBlockModeArgs::parse(&req)?.global;
-    if req.body.elem("writeConcern").is_some() {
-        return Err(Error::new(ErrorCode::InvalidOptions, "Command does not support writeConcern"));
-    }
     ctx.arguments_read()?;
     if !server.replication.member.is_replicated() {
         let text = "setUserWriteBlockMode cannot be run on standalones";
