@@ -78,6 +78,7 @@ fn a_profile_filter_chooses_the_operations_of_its_database() {
         c.ok(doc! { "profile": -1, "filter": { "": 1 } }).await;
         assert_eq!(c.err(doc! { "profile": 0, "filter": { ".a": 1 } }).await.0, 15998);
         assert_eq!(c.err(doc! { "profile": 0, "filter": { "$or": [{ "a.": 1 }] } }).await.0, 40353);
+        assert_eq!(c.err(doc! { "profile": 0, "filter": { "ns.$x": 1 } }).await.0, 16410);
         assert_eq!(c.err(doc! { "profile": 0, "filter": { "$where": "1" } }).await.0, 2);
     });
 }

@@ -8,7 +8,7 @@ use pando_bson::{RawDoc, Value};
 pub(crate) const SYSTEM_VIEWS: &str = "system.views";
 
 /// Names under which tables are read. Nobody may write there, whether the tables are shown (on members of a set) or not.
-pub(crate) fn is_table_name(ns: &Namespace) -> bool {
+pub fn is_table_name(ns: &Namespace) -> bool {
     match ns.db() {
         "config" => matches!(ns.coll(), "transactions" | "image_collection"),
         "local" => ns.coll() == "replset.minvalid",

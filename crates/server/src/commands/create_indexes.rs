@@ -64,8 +64,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 }
 
 fn check_form(ns: &Namespace, specs: &[&RawDoc]) -> Result<()> {
-    // The tables of sessions are refused for what they are, behind their arguments (20).
-    if !matches!(ns.to_string().as_str(), "config.transactions" | "config.image_collection") {
+    // Tables are refused for what they are (20), with the collection.
+    if !names::is_table_name(ns) {
         names::check_writable(ns)?;
     }
     if specs.is_empty() {

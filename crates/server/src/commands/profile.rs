@@ -3,6 +3,7 @@
 use super::prelude::*;
 use pando_command::{Param, slow};
 use pando_query::matcher::{Matcher, Place};
+use pando_query::projection::check_path;
 use pando_request::ProfileArgs;
 
 /// What a reply says where a filter is set.
@@ -60,20 +61,15 @@ fn parse_filter(server: &Server, ctx: &OpCtx, filter: &RawDoc) -> Result<Matcher
     }
 }
 
-/// No part of a path may be empty; the empty name alone is none.
+/// Names have to be paths, but for the empty one.
 fn check_paths(filter: &RawDoc) -> Result<()> {
     for e in filter {
         match (e.name(), e.value()) {
             (name, Value::Array(list)) if name.starts_with('$') => {
                 list.iter().filter_map(|e| e.value().as_doc()).try_for_each(check_paths)?;
             }
-            (name, _) if name.ends_with('.') => {
-                return Err(Error::location(40353, "FieldPath must not end with a '.'."));
-            }
-            (name, _) if !name.is_empty() && name.split('.').any(str::is_empty) => {
-                return Err(Error::location(15998, "FieldPath field names may not be empty strings."));
-            }
-            _ => {}
+            (name, _) if name.is_empty() || name.starts_with('$') => {}
+            (name, _) => check_path(name)?,
         }
     }
     Ok(())

@@ -19,53 +19,37 @@ pub(super) async fn run(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Rep
             let text = "Cannot get user fragment for all roles in a database";
             return Err(Error::new(ErrorCode::IllegalOperation, text));
         }
+        Roles::Named(names) if show == ShowPrivileges::AsUserFragment => {
+            r.body.doc("userFragment", |d| fragment(d, &names, restrictions));
+        }
         Roles::OfDatabase => {
             let all = builtin::OF_EVERY_DATABASE.iter().chain(builtin::OF_ADMIN);
             let names = all.filter(|_| args.built_in == Some(true)).map(|name| RoleName::new(*name, req.db));
-            r.body.array("roles", |a| {
-                for (name, privileges) in names.filter_map(|n| builtin::privileges(&n).map(|p| (n, p))) {
-                    a.doc(|d| of_database(d, &name, &privileges, show, restrictions));
-                }
-            })
+            append_roles(&mut r, names, show, restrictions)
         }
-        Roles::Named(names) if show == ShowPrivileges::AsUserFragment => {
-            r.body.doc("userFragment", |d| fragment(d, &names, restrictions))
+        Roles::Named(names) => {
+            append_roles(&mut r, names.iter().map(|n| RoleName::new(n.name, n.db)), show, restrictions)
         }
-        Roles::Named(names) => r.body.array("roles", |a| {
-            let names = names.iter().map(|n| RoleName::new(n.name, n.db));
-            for (name, privileges) in names.filter_map(|n| builtin::privileges(&n).map(|p| (n, p))) {
-                a.doc(|d| of_name(d, &name, &privileges, show, restrictions));
-            }
-        }),
-    };
+    }
     Ok(r)
 }
 
-/// A built-in role, when all of a database are listed: it inherits nothing, and nobody is restricted in using it.
-fn of_database(
-    d: &mut DocBuilder,
-    name: &RoleName,
-    privileges: &Privileges,
+/// Those of the names that are built in.
+fn append_roles(
+    r: &mut Reply,
+    names: impl Iterator<Item = RoleName>,
     show: ShowPrivileges,
     restrictions: bool,
 ) {
-    d.str("role", &name.role);
-    d.str("db", &name.db);
-    d.bool("isBuiltin", true);
-    d.array("roles", |_| {});
-    d.array("inheritedRoles", |_| {});
-    if show == ShowPrivileges::WithEachRole {
-        append(d, "privileges", privileges);
-        append(d, "inheritedPrivileges", privileges);
-    }
-    if restrictions {
-        d.array("authenticationRestrictions", |_| {});
-        d.array("inheritedAuthenticationRestrictions", |_| {});
-    }
+    r.body.array("roles", |a| {
+        for (name, privileges) in names.filter_map(|n| builtin::privileges(&n).map(|p| (n, p))) {
+            a.doc(|d| append_role(d, &name, &privileges, show, restrictions));
+        }
+    });
 }
 
-/// The same, when it was asked for by its name.
-fn of_name(
+/// A built-in role: it inherits nothing, and nobody is restricted in using it.
+fn append_role(
     d: &mut DocBuilder,
     name: &RoleName,
     privileges: &Privileges,
