@@ -134,7 +134,7 @@ pub async fn run<S: Node>(
 fn find_late_mistakes(spec: &CommandRow, body: &RawDoc, args: &mut GenericArgs) {
     if let Some(wrong) = args.wrong_write_concern.take() {
         let told =
-            if wants_write_concern(spec.flags) && !is_inline(body) { wrong } else { no_write_concern() };
+            if takes_write_concern(spec.flags) && !is_inline(body) { wrong } else { no_write_concern() };
         args.late.get_or_insert(told);
     }
     if spec.flags.has(Flags::ARGS_FIRST) && !args.in_txn() && args.late.is_none() {
@@ -304,6 +304,11 @@ fn wants_write_concern(flags: Flags) -> bool {
     flags.any(Flags::WRITE.or(Flags::WRITE_CONCERN))
 }
 
+/// Whether a request may say how long it waits for members.
+fn takes_write_concern(flags: Flags) -> bool {
+    wants_write_concern(flags) && !flags.has(Flags::OWN_WRITE_CONCERN)
+}
+
 fn append_labels(body: &mut DocBuilder, labels: &[String]) {
     if !labels.is_empty() {
         body.array("errorLabels", |a| {
@@ -452,7 +457,7 @@ fn check_transaction_fields(spec: &CommandRow, ctx: &OpCtx, req: &Request<'_>) -
 fn check_concerns(name: &str, flags: Flags, args: &GenericArgs) -> Result<()> {
     let ends_txn = ends_transaction(name);
     if args.write_concern.is_some() {
-        if !wants_write_concern(flags) || flags.has(Flags::OWN_WRITE_CONCERN) {
+        if !takes_write_concern(flags) {
             return Err(no_write_concern());
         }
         if args.in_txn() && !ends_txn {
