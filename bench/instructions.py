@@ -32,27 +32,37 @@ def free_port():
         return s.getsockname()[1]
 
 
-class Counted:
-    """A server under callgrind that counts only between `start` and `stop`."""
+class Loaded:
+    """A server of documents with an index, and one connection to it."""
+
+    def __init__(self, port, docs):
+        self.docs = docs
+        self.client = pymongo.MongoClient("127.0.0.1", port, directConnection=True, serverSelectionTimeoutMS=120_000)
+        self.coll = self.client.bench.docs
+        rnd = random.Random(5)
+        noise = "".join(rnd.choices(LETTERS, k=1 << 15))
+        self.coll.insert_many([document(i, rnd, noise[i % 30_000:i % 30_000 + 455]) for i in range(docs)])
+        self.coll.create_index("k")
+        self.keys = [d["k"] for d in self.coll.find({}, {"k": 1})]
+
+    def run(self, name, n, seed):
+        op, rnd = PHASES[name], random.Random(seed)
+        for i in range(n):
+            op(self, rnd, seed * 1_000_000 + i)
+
+
+class Counted(Loaded):
+    """A server under callgrind, which counts only while a phase runs."""
 
     def __init__(self, binary, home, docs):
-        self.home, self.docs, self.dumps = home, docs, 0
+        self.home, self.dumps = home, 0
         (home / "data").mkdir(parents=True)
         port = free_port()
         # %p is the process: dumps are numbered behind it
         self.process = subprocess.Popen(
             ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={home}/counts.%p", binary,
              "--dbpath", str(home / "data"), "--port", str(port)], stdout=open(home / "log", "w"), stderr=subprocess.STDOUT)
-        self.client = pymongo.MongoClient("127.0.0.1", port, directConnection=True, serverSelectionTimeoutMS=120_000)
-        self.coll = self.client.bench.docs
-        self.load()
-
-    def load(self):
-        rnd = random.Random(5)
-        noise = "".join(rnd.choices(LETTERS, k=1 << 15))
-        self.coll.insert_many([document(i, rnd, noise[i % 30_000:i % 30_000 + 455]) for i in range(self.docs)])
-        self.coll.create_index("k")
-        self.keys = [d["k"] for d in self.coll.find({}, {"k": 1})]
+        super().__init__(port, docs)
 
     def control(self, *words):
         subprocess.run(["callgrind_control", *words, str(self.process.pid)], check=True, stdout=subprocess.DEVNULL,
@@ -69,11 +79,6 @@ class Counted:
         self.dumps += 1
         text = (self.home / f"counts.{self.process.pid}.{self.dumps}").read_text()
         return int(re.search(r"^totals: (\d+)", text, re.M)[1]) / n
-
-    def run(self, name, n, seed):
-        op, rnd = PHASES[name], random.Random(seed)
-        for i in range(n):
-            op(self, rnd, seed * 1_000_000 + i)
 
     def end(self):
         self.process.terminate()
