@@ -2,7 +2,7 @@
 
 use crate::transaction::open_txn;
 use crate::{Access, ByCtx};
-use pando_base::{Error, ErrorCode, Namespace, OpTime, Result};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Uuid};
 use pando_bson::RawDoc;
 use pando_catalog::{CollectionOptions, DropWhich, Dropped, IndexesCreated, IndexesDropped, Modified, Named};
 use pando_command::OpCtx;
@@ -26,6 +26,16 @@ impl Access {
             self.catalog.create_within(unit, ns, options)
         })?;
         Ok(OpTime::NULL)
+    }
+    /// Creates a collection with the UUID that it had elsewhere, outside of transactions.
+    pub async fn create_as(
+        &self,
+        ctx: &OpCtx,
+        ns: &Namespace,
+        options: CollectionOptions,
+        uuid: Uuid,
+    ) -> Result<OpTime> {
+        self.outside_transaction(ctx)?.create_as(ns, options, uuid).await
     }
     /// Creates a collection, and nothing else. The collation in `options` is in full form.
     pub async fn create_collection(

@@ -175,3 +175,70 @@ fn entries_about_views_define_them() {
         assert_eq!(refused(&mut c, on_views("i", doc! { "_id": "test.w", "viewOn": 5 })).await, 14);
     });
 }
+
+/// What a database's collections are called, and their UUIDs.
+async fn named(c: &mut Client) -> Vec<(String, Bson)> {
+    let reply = c.ok(doc! { "listCollections": 1 }).await;
+    let rows = reply
+        .get("cursor")
+        .and_then(Bson::as_doc)
+        .unwrap()
+        .get("firstBatch")
+        .and_then(Bson::as_array)
+        .unwrap();
+    let mut names: Vec<_> = rows
+        .iter()
+        .map(|r| {
+            let r = r.as_doc().unwrap();
+            let uuid =
+                r.get("info").and_then(Bson::as_doc).unwrap().get("uuid").cloned().unwrap_or(Bson::Null);
+            (r.get("name").and_then(Bson::as_str).unwrap().to_owned(), uuid)
+        })
+        .collect();
+    names.sort_by(|a, b| a.0.cmp(&b.0));
+    names
+}
+
+#[test]
+fn a_collection_that_is_created_with_a_uuid_keeps_it() {
+    let uuid = |n: u8| Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![n; 16] });
+    let create = |db: &str, name: &str, n: u8| {
+        doc! { "op": "c", "ns": format!("{db}.$cmd"), "ui": uuid(n), "o": { "create": name, "idIndex": { "v": 2, "key": { "_id": 1 }, "name": "_id_" } } }
+    };
+    run(async move {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        // asked of a real server: twice is once
+        apply(&mut c, create("test", "a", 1)).await;
+        apply(&mut c, create("test", "a", 1)).await;
+        assert_eq!(named(&mut c).await, [("a".to_owned(), uuid(1))]);
+        // who has the name makes way
+        apply(&mut c, create("test", "a", 2)).await;
+        let now = named(&mut c).await;
+        assert_eq!(now.len(), 2);
+        assert_eq!(now[0], ("a".to_owned(), uuid(2)));
+        assert!(
+            now[1].0.starts_with("tmp") && now[1].0.ends_with(".create") && now[1].1 == uuid(1),
+            "{now:?}"
+        );
+        // who has the UUID gets the name
+        apply(&mut c, create("test", "b", 2)).await;
+        assert_eq!(named(&mut c).await[0], ("b".to_owned(), uuid(2)));
+        // a UUID that is another database's, and none
+        assert_eq!(refused(&mut c, create("other", "x", 2)).await, 40_655);
+        assert_eq!(refused(&mut c, create("test", "x", 0)).await, 207);
+        let view = doc! { "op": "c", "ns": "test.$cmd", "ui": uuid(3), "o": { "create": "v", "viewOn": "b", "pipeline": [] } };
+        assert_eq!(refused(&mut c, view).await, 72);
+        // an entry about a collection that has another name by now, and about one that is gone
+        let drop = |n: u8| doc! { "op": "c", "ns": "test.$cmd", "ui": uuid(n), "o": { "drop": "b" } };
+        apply(&mut c, drop(9)).await;
+        assert_eq!(named(&mut c).await.len(), 2);
+        apply(&mut c, drop(1)).await;
+        assert_eq!(named(&mut c).await, [("b".to_owned(), uuid(2))]);
+        // a time series' buckets have it
+        let series = doc! { "op": "c", "ns": "test.$cmd", "ui": uuid(5), "o": { "create": "t", "timeseries": { "timeField": "t" } } };
+        apply(&mut c, series).await;
+        assert!(named(&mut c).await.contains(&("system.buckets.t".to_owned(), uuid(5))));
+    });
+}

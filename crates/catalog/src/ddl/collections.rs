@@ -36,12 +36,35 @@ impl Catalog {
             options.collation = pando_index::full_collation(c)?;
         }
         if options.time_series.is_some() && !ns.coll().starts_with(time_series::BUCKETS) {
-            return self.create_time_series(ns, options).await;
+            return self.create_time_series(ns, options, None).await;
         }
         if options.is_view() {
             return self.create_view(ns, &options).await;
         }
         self.create_collection(ns, options).await
+    }
+
+    /// Creates a collection that keeps the UUID it had elsewhere; of a time series, the buckets do. 40655 when another one has it.
+    pub async fn create_as(
+        &self,
+        ns: &Namespace,
+        mut options: CollectionOptions,
+        uuid: Uuid,
+    ) -> Result<OpTime> {
+        if let Some(c) = &options.collation {
+            options.collation = pando_index::full_collation(c)?;
+        }
+        if options.time_series.is_some() && !ns.coll().starts_with(time_series::BUCKETS) {
+            return Box::pin(self.create_time_series(ns, options, Some(uuid))).await;
+        }
+        names::check_creatable(ns)?;
+        // One at a time: of two databases only one gets the UUID. The name is no database's, and sorts before all.
+        let _given = self.lock_database("").await;
+        let _db = self.lock_database(ns.db()).await;
+        if self.lookup_uuid(uuid).is_some() {
+            return Err(Error::location(40655, format!("Invalid name {ns} for UUID {uuid}")));
+        }
+        self.create_with_uuid(ns, options, uuid)
     }
 
     /// Creates a collection. The collation in `options` is in full form.
@@ -57,11 +80,14 @@ impl Catalog {
         ns: &Namespace,
         options: CollectionOptions,
     ) -> Result<OpTime> {
+        self.create_with_uuid(ns, options, self.new_uuid())
+    }
+
+    fn create_with_uuid(&self, ns: &Namespace, options: CollectionOptions, uuid: Uuid) -> Result<OpTime> {
         self.check_not_dropping(ns)?;
         self.check_free(ns)?;
         let replicated = !ns.is_unreplicated();
         let mut unit = self.begin_unit(replicated)?;
-        let uuid = self.new_uuid();
         if let Some(filter) = &options.validator {
             names::check_validatable(ns, uuid, filter)?;
         }

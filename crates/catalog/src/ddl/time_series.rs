@@ -7,7 +7,7 @@ use crate::schema::collection::{Collection, View};
 use crate::schema::names;
 use crate::schema::options::{ClusteredIndex, CollectionOptions, ViewDefinition};
 use crate::write::interrupt::Uninterrupted;
-use pando_base::{Error, ErrorCode, Namespace, OpTime, Result};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Uuid};
 use pando_bson::keystring::{KeyBuilder, key_of};
 use pando_bson::{DocBuf, DocBuilder, ObjectId, RawDoc, Value, doc};
 use pando_query::source::{Direction, IndexScan, RecordId, RecordScan, Source};
@@ -19,11 +19,12 @@ use std::sync::Arc;
 pub(crate) const BUCKETS: &str = "system.buckets.";
 
 impl Catalog {
-    /// Creates the buckets, then the view.
+    /// Creates the buckets, with a UUID that they had elsewhere if one is given, then the view.
     pub(crate) async fn create_time_series(
         &self,
         ns: &Namespace,
         options: CollectionOptions,
+        uuid: Option<Uuid>,
     ) -> Result<OpTime> {
         let Some(series) = options.time_series.clone() else {
             return Err(Error::internal("a time series without its definition"));
@@ -54,7 +55,10 @@ impl Catalog {
                 ));
             }
         } else {
-            self.create_collection(&buckets, below).await?;
+            match uuid {
+                None => self.create_collection(&buckets, below).await?,
+                Some(uuid) => self.create_as(&buckets, below, uuid).await?,
+            };
             // As MongoDB does since 6.3.
             if let Some(spec) = series.first_index() {
                 let spec = index_on_buckets(&series, &spec, false)?;

@@ -230,34 +230,31 @@ async fn apply(server: &Server, ctx: &OpCtx, entry: &RawDoc, upsert: bool) -> Re
     if op == "c" {
         let db = full.split_once('.').map_or(full, |(db, _)| db);
         Namespace::new(db, "$cmd")?;
-        return command(server, ctx, db, o, upsert).await;
+        return command(server, ctx, db, entry, o, upsert).await;
     }
     let Some((db, coll)) = full.split_once('.').filter(|(db, coll)| !db.is_empty() && !coll.is_empty())
     else {
         return Err(Error::new(ErrorCode::InvalidNamespace, format!("invalid ns: {full}")));
     };
     let mut ns = Namespace::new(db, coll)?;
-    if let Some(Value::Binary { bytes, .. }) = entry.get("ui")
-        && let Ok(uuid) = <[u8; 16]>::try_from(bytes)
-    {
-        ns = server.access.name_of(Uuid(uuid)).ok_or_else(|| {
-            let text =
-                format!("Failed to apply operation due to missing collection ({}): {entry}", Uuid(uuid));
-            Error::new(ErrorCode::NamespaceNotFound, text)
-        })?;
-    }
     if coll == SYSTEM_VIEWS {
         return define_view(server, ctx, op, entry, o).await;
     }
     // A view is refused here, whatever is to be done with it.
+    if server.access.collection(ctx, &ns)?.is_none() && op != "d" {
+        return Err(Error::new(
+            ErrorCode::NamespaceNotFound,
+            format!("cannot apply insert or update operation on a non-existent namespace {ns}: {entry}"),
+        ));
+    }
+    if let Some(uuid) = uuid_of(entry) {
+        ns = server.access.name_of(uuid).ok_or_else(|| {
+            let text = format!("Failed to apply operation due to missing collection ({uuid}): {entry}");
+            Error::new(ErrorCode::NamespaceNotFound, text)
+        })?;
+    }
     if server.access.collection(ctx, &ns)?.is_none() {
-        return match op {
-            "d" => Ok(()),
-            _ => Err(Error::new(
-                ErrorCode::NamespaceNotFound,
-                format!("cannot apply insert or update operation on a non-existent namespace {ns}: {entry}"),
-            )),
-        };
+        return Ok(());
     }
     pando_access::check_writable(&ns)?;
     server.upkeep.admission.before_write(ctx).await?;
@@ -407,8 +404,15 @@ async fn update(server: &Server, ctx: &OpCtx, ns: &Namespace, entry: &RawDoc, o:
     Err(Error::new(ErrorCode(code as i32), text.to_owned()))
 }
 
-/// A `c` entry.
-async fn command(server: &Server, ctx: &OpCtx, db: &str, o: &RawDoc, upsert: bool) -> Result<()> {
+/// A `c` entry. With a UUID it is about that collection, whatever its name is by now.
+async fn command(
+    server: &Server,
+    ctx: &OpCtx,
+    db: &str,
+    entry: &RawDoc,
+    o: &RawDoc,
+    upsert: bool,
+) -> Result<()> {
     let name = o.first().map_or("", |e| e.name());
     if name == "applyOps" {
         let list = o.first().map_or(Value::Null, |e| e.value());
@@ -422,9 +426,70 @@ async fn command(server: &Server, ctx: &OpCtx, db: &str, o: &RawDoc, upsert: boo
         let text = format!("The {name} operation is not supported in applyOps mode");
         return Err(Error::new(ErrorCode::CommandNotSupported, text));
     };
-    match call(server, ctx, name, db, o).await {
+    let done = match (name, uuid_of(entry)) {
+        ("create", Some(uuid)) => create_as(server, ctx, db, o, uuid).await,
+        ("drop" | "collMod" | "dropIndexes" | "deleteIndexes", Some(uuid)) => {
+            let Some(ns) = server.access.name_of(uuid) else { return Ok(()) };
+            let mut body = DocBuilder::new();
+            body.str(name, ns.coll());
+            o.iter().skip(1).for_each(|e| {
+                body.elem(e);
+            });
+            call(server, ctx, name, ns.db(), &body.finish()).await
+        }
+        _ => call(server, ctx, name, db, o).await,
+    };
+    match done {
         Err(e) if expected.contains(&e.code) => Ok(()),
         done => done.map(drop),
+    }
+}
+
+/// The collection that an entry is about.
+fn uuid_of(entry: &RawDoc) -> Option<Uuid> {
+    match entry.get("ui") {
+        Some(Value::Binary { bytes, .. }) => Uuid::from_slice(bytes),
+        _ => None,
+    }
+}
+
+/// Creates a collection that keeps the UUID it had elsewhere (`mongorestore --preserveUUID`). A collection that has it already gets
+/// the name; one that has the name makes way.
+async fn create_as(server: &Server, ctx: &OpCtx, db: &str, o: &RawDoc, uuid: Uuid) -> Result<Reply> {
+    if uuid == Uuid([0; 16]) {
+        let text = format!("Invalid UUID in applyOps create command: {uuid}");
+        return Err(Error::new(ErrorCode::InvalidUUID, text));
+    }
+    if o.get("viewOn").is_some() {
+        let mut options = DocBuilder::new();
+        o.iter().skip(1).for_each(|e| {
+            options.elem(e);
+        });
+        options.value("uuid", Value::Binary { subtype: 4, bytes: &uuid.0 });
+        let text =
+            format!("The field 'uuid' is not a valid collection option. Options: {}", options.finish());
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
+    let ns = Namespace::new(db, o.first().and_then(|e| e.value().as_str()).unwrap_or_default())?;
+    let there = server.access.name_of(uuid);
+    match &there {
+        Some(other) if other.db() != db => {
+            return Err(Error::location(40655, format!("Invalid name {ns} for UUID {uuid}")));
+        }
+        Some(same) if *same == ns => return Ok(Reply::new()),
+        _ => {}
+    }
+    if server.access.definitions().collection(&ns).is_some() {
+        let suffix = server.access.maintenance().new_uuid().to_string();
+        let aside = Namespace::new(db, &format!("tmp{}.create", suffix.get(..5).unwrap_or_default()))?;
+        ctx.wrote(server.access.rename_collection(ctx, &ns, &aside, false).await?);
+    }
+    match there {
+        Some(other) => {
+            ctx.wrote(server.access.rename_collection(ctx, &other, &ns, false).await?);
+            Ok(Reply::new())
+        }
+        None => super::create::run_as(server, ctx, request("create", db, o), Some(uuid)).await,
     }
 }
 
@@ -433,16 +498,11 @@ async fn call(server: &Server, ctx: &OpCtx, name: &str, db: &str, body: &RawDoc)
     let Some((spec, handler)) = server.registry.find(name).and_then(|c| Some((c, c.handler?))) else {
         return Err(Error::new(ErrorCode::CommandNotFound, format!("no such command: '{name}'")));
     };
-    let req = Request {
-        name: spec.name,
-        invoked_as: spec.name,
-        db,
-        body,
-        sequences: &[],
-        exhaust_allowed: false,
-        legacy: false,
-    };
-    handler(server, ctx, req).await
+    handler(server, ctx, request(spec.name, db, body)).await
+}
+
+fn request<'a>(name: &'static str, db: &'a str, body: &'a RawDoc) -> Request<'a> {
+    Request { name, invoked_as: name, db, body, sequences: &[], exhaust_allowed: false, legacy: false }
 }
 
 /// Applies an oplog entry's `diff` to the document with this `_id`, or to one that has nothing else.

@@ -3,11 +3,22 @@
 use super::prelude::*;
 use pando_access::options::{Capped, ClusteredIndex, ValidationAction, ValidationLevel, ViewDefinition};
 use pando_access::{Access, CollectionOptions};
+use pando_base::Uuid;
 use pando_query::timeseries::TimeSeries;
 use pando_request::CreateArgs;
 use pando_request::define::create::Clustered;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    run_as(server, ctx, req, None).await
+}
+
+/// The same, with the UUID that a collection is to have.
+pub(super) async fn run_as(
+    server: &Server,
+    ctx: &OpCtx,
+    req: Request<'_>,
+    uuid: Option<Uuid>,
+) -> Result<Reply> {
     let args = CreateArgs::parse(&req)?;
     let ns = req.ns()?;
     let noted = args.auto_index_id.is_some();
@@ -25,7 +36,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         };
     }
     let options = options?;
-    let last = server.access.create(ctx, &ns, options).await?;
+    let last = match uuid {
+        None => server.access.create(ctx, &ns, options).await?,
+        Some(uuid) => server.access.create_as(ctx, &ns, options, uuid).await?,
+    };
     ctx.wrote(last);
     Ok(reply(noted))
 }
