@@ -17,8 +17,10 @@ mod mechanism;
 mod password;
 mod privilege;
 mod resource;
+mod restrictions;
 pub mod roles;
 pub mod scram;
+mod user;
 
 pub use action::{Action, ActionSet};
 pub use keyfile::Keyfile;
@@ -26,3 +28,5 @@ pub use mechanism::Mechanism;
 pub use password::Password;
 pub use privilege::Privileges;
 pub use resource::{Resource, Target};
+pub use restrictions::{Peers, Restrictions};
+pub use user::{Proof, User, UserName};
