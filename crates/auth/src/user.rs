@@ -82,7 +82,7 @@ impl User {
         };
         let custom_data = d.get("customData").and_then(Bson::as_doc).cloned();
         let roles = d.get("roles").and_then(Bson::as_array);
-        let roles = roles.into_iter().flatten().filter_map(role_name).collect();
+        let roles = roles.into_iter().flatten().filter_map(RoleName::of_document).collect();
         Some(User { name, id, proof, restrictions, custom_data, roles })
     }
 
@@ -109,7 +109,7 @@ impl User {
         if let Some(data) = &self.custom_data {
             d.push("customData", data.clone());
         }
-        d.push("roles", Bson::Array(self.roles.iter().map(role_document).map(Bson::from).collect()));
+        d.push("roles", Bson::Array(self.roles.iter().map(RoleName::document).map(Bson::from).collect()));
         d
     }
 
@@ -127,15 +127,6 @@ fn passwords(d: &Document) -> BTreeMap<Mechanism, Credentials> {
         .into_iter()
         .filter_map(|m| Some((m, Credentials::of_document(m, d.get(m.name()).and_then(Bson::as_doc)?)?)));
     each.collect()
-}
-
-fn role_name(b: &Bson) -> Option<RoleName> {
-    let d = b.as_doc()?;
-    Some(RoleName::new(d.get("role").and_then(Bson::as_str)?, d.get("db").and_then(Bson::as_str)?))
-}
-
-fn role_document(name: &RoleName) -> Document {
-    doc! { "role": name.role.as_str(), "db": name.db.as_str() }
 }
 
 #[cfg(test)]

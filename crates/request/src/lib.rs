@@ -63,9 +63,14 @@ pub use settings::feature_version::SetFeatureVersionArgs;
 pub use settings::kill_op::KillOpArgs;
 pub use settings::parameters::{GetParameterArgs, SetParameterArgs};
 pub use settings::profile::ProfileArgs;
+pub use settings::roles::{
+    CreateRoleArgs, GrantPrivilegesToRoleArgs, GrantRolesToRoleArgs, RevokePrivilegesFromRoleArgs,
+    RevokeRolesFromRoleArgs, UpdateRoleArgs,
+};
 pub use settings::roles_info::RolesInfoArgs;
 pub use settings::rw_concern::{GetDefaultRwConcernArgs, SetDefaultRwConcernArgs};
 pub use settings::user_write_block::SetUserWriteBlockModeArgs;
+pub use settings::users::{CreateUserArgs, GrantRolesToUserArgs, RevokeRolesFromUserArgs, UpdateUserArgs};
 pub use settings::users_info::UsersInfoArgs;
 pub use stats::coll_stats::CollStatsArgs;
 pub use stats::compact::CompactArgs;

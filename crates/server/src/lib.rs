@@ -36,6 +36,7 @@ mod explain;
 mod lifecycle;
 mod node;
 mod object_id;
+mod principals;
 mod read;
 mod replication;
 mod server;

@@ -3,6 +3,7 @@
 use crate::Config;
 use crate::crud::Crud;
 use crate::lifecycle::Lifecycle;
+use crate::principals::Principals;
 use crate::replication::Replication;
 use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
@@ -28,6 +29,7 @@ pub struct Server {
     pub sessions: Arc<LogicalSessions>,
     pub(crate) upkeep: Upkeep,
     pub(crate) settings: Arc<Settings>,
+    pub(crate) principals: Principals,
     pub(crate) statistics: Statistics,
     pub lifecycle: Arc<Lifecycle>,
 }

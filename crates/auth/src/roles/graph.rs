@@ -2,6 +2,7 @@
 
 use super::{RoleName, builtin};
 use crate::privilege::Privileges;
+use crate::restrictions::Restrictions;
 use pando_base::{Error, ErrorCode, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +13,8 @@ pub struct Role {
     pub privileges: Privileges,
     /// What it includes.
     pub roles: BTreeSet<RoleName>,
+    /// From where who has it may log in.
+    pub restrictions: Restrictions,
 }
 
 /// All roles that were defined, at one moment.
@@ -26,6 +29,8 @@ pub struct Resolved {
     pub privileges: Privileges,
     /// They, and all that they include.
     pub roles: BTreeSet<RoleName>,
+    /// Of each role that has some. All of them have to be met.
+    pub restrictions: Vec<Restrictions>,
 }
 
 impl Roles {
@@ -34,6 +39,9 @@ impl Roles {
     }
     pub fn forget(&mut self, name: &RoleName) -> Option<Role> {
         self.defined.remove(name)
+    }
+    pub fn iter(&self) -> impl Iterator<Item = (&RoleName, &Role)> {
+        self.defined.iter()
     }
     pub fn get(&self, name: &RoleName) -> Option<&Role> {
         self.defined.get(name)
@@ -52,6 +60,7 @@ impl Roles {
             }
             if let Some(role) = self.defined.get(name) {
                 out.privileges.allow_all(&role.privileges);
+                out.restrictions.extend((!role.restrictions.is_empty()).then(|| role.restrictions.clone()));
                 open.extend(&role.roles);
             } else if let Some(privileges) = builtin::privileges(name) {
                 out.privileges.allow_all(&privileges);
@@ -68,11 +77,12 @@ impl Roles {
     pub fn check_inclusion(&self, of: &RoleName, included: &BTreeSet<RoleName>) -> Result<()> {
         for name in included {
             if name == of {
-                let what = format!("Granting role {of} to itself would introduce a cycle in the role graph");
+                let what = format!("Cannot grant role {of} to itself.");
                 return Err(Error::new(ErrorCode::InvalidRoleModification, what));
             }
             if !self.exists(name) {
-                return Err(Error::new(ErrorCode::RoleNotFound, format!("Role \"{name}\" does not exist")));
+                let what = format!("Cannot grant roles to '{of}': Could not find role: {name}");
+                return Err(Error::new(ErrorCode::RoleNotFound, what));
             }
             if of.db != "admin" && of.db != name.db {
                 let what =
@@ -80,7 +90,7 @@ impl Roles {
                 return Err(Error::new(ErrorCode::InvalidRoleModification, what));
             }
             if self.resolve([name]).roles.contains(of) {
-                let what = format!("Granting {name} to {of} would introduce a cycle in the role graph.");
+                let what = format!("Granting roles to {of} would introduce a cycle in the role graph");
                 return Err(Error::new(ErrorCode::InvalidRoleModification, what));
             }
         }
@@ -97,12 +107,12 @@ mod tests {
         RoleName::new(role, "admin")
     }
     fn including(roles: &[&str]) -> Role {
-        Role { privileges: Privileges::new(), roles: roles.iter().map(|r| name(r)).collect() }
+        Role { roles: roles.iter().map(|r| name(r)).collect(), ..Role::default() }
     }
     fn allowing(db: &str) -> Role {
         let mut privileges = Privileges::new();
         privileges.allow(Resource::collection(db, ""), ActionSet::of(&[Action::Find]));
-        Role { privileges, roles: BTreeSet::new() }
+        Role { privileges, ..Role::default() }
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 pub mod builtin;
 mod graph;
+mod stored;
 
 pub use graph::{Resolved, Role, Roles};
 
+use pando_bson::{Bson, Document, doc};
 use std::fmt;
 
 /// A role is known by its name and the database that it belongs to.
@@ -15,6 +17,18 @@ pub struct RoleName {
 }
 
 impl RoleName {
+    /// The `_id` of its document.
+    pub fn id(&self) -> String {
+        format!("{}.{}", self.db, self.role)
+    }
+    pub fn document(&self) -> Document {
+        doc! { "role": self.role.as_str(), "db": self.db.as_str() }
+    }
+    /// The reverse of [`RoleName::document`].
+    pub fn of_document(b: &Bson) -> Option<RoleName> {
+        let d = b.as_doc()?;
+        Some(RoleName::new(d.get("role").and_then(Bson::as_str)?, d.get("db").and_then(Bson::as_str)?))
+    }
     pub fn new(role: impl Into<String>, db: impl Into<String>) -> RoleName {
         RoleName { role: role.into(), db: db.into() }
     }

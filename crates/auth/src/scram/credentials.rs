@@ -30,6 +30,13 @@ impl Credentials {
         Ok(Credentials::of_salted(mechanism, &salted, salt, iterations))
     }
 
+    /// Of what older clients made of user and password before they sent it (`digestPassword: false`): SCRAM-SHA-1 alone takes it.
+    pub fn of_digest(digest: &Password, salt: &[u8], iterations: u32) -> Credentials {
+        let mechanism = Mechanism::ScramSha1;
+        let salted = salted(mechanism, digest.text().as_bytes(), salt, iterations);
+        Credentials::of_salted(mechanism, &salted, salt, iterations)
+    }
+
     pub(crate) fn of_salted(mechanism: Mechanism, salted: &Key, salt: &[u8], iterations: u32) -> Credentials {
         Credentials {
             iterations,

@@ -19,6 +19,8 @@ pub(super) struct Words {
     pub strict: bool,
 }
 
+pub(super) const ROLE: Words = Words { what: "RoleName", field: "role", strict: false };
+
 /// 1 asks for all there are.
 pub(super) fn means_all(v: &Value<'_>) -> bool {
     safe_i64(v) == Some(1)

@@ -1,6 +1,6 @@
 //! The arguments of `rolesInfo`.
 
-use super::principals::{Principal, Words, means_all, named};
+use super::principals::{Principal, ROLE, means_all, named};
 use crate::declare::kinds::SafeBool;
 use crate::declare::{Kind, arguments};
 use pando_base::{Error, Result};
@@ -23,8 +23,6 @@ pub enum Roles<'a> {
     OfDatabase,
     Named(Vec<Principal<'a>>),
 }
-
-const ROLE: Words = Words { what: "RoleName", field: "role", strict: false };
 
 impl<'a> Roles<'a> {
     pub fn parse(req: &Request<'a>) -> Result<Roles<'a>> {

@@ -2,6 +2,7 @@
 //! [`pando_command::table`].
 
 mod prelude;
+mod principals;
 
 mod aggregate;
 mod apply_ops;
@@ -34,7 +35,6 @@ mod driver_oid_test;
 mod drop;
 mod drop_database;
 mod drop_indexes;
-mod drop_users_and_roles;
 mod echo;
 mod explain;
 mod features;
@@ -82,7 +82,6 @@ mod repl_set_initiate;
 mod repl_set_reconfig;
 mod repl_set_request_votes;
 mod repl_set_test;
-mod roles_info;
 mod rotate_certificates;
 mod rw_concern;
 mod search_indexes;
@@ -101,7 +100,6 @@ mod traffic;
 mod transactions;
 mod update;
 mod user_write_block;
-mod users_info;
 mod validate;
 mod validate_db_metadata;
 mod wait_for_fail_point;
@@ -149,7 +147,9 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "cpuload" => cpu_load::run;
     "create" => create::run;
     "createIndexes" => create_indexes::run;
+    "createRole" => principals::role::create;
     "createSearchIndexes" => search_indexes::run;
+    "createUser" => principals::user::create;
     "currentOp" => current_op::run;
     "dataSize" => data_size::run;
     "dbHash" => db_hash::run;
@@ -158,14 +158,14 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "distinct" => distinct::run;
     "driverOIDTest" => driver_oid_test::run;
     "drop" => drop::run;
-    "dropAllRolesFromDatabase" => drop_users_and_roles::drop_all_roles;
-    "dropAllUsersFromDatabase" => drop_users_and_roles::drop_all_users;
+    "dropAllRolesFromDatabase" => principals::drop::all_roles;
+    "dropAllUsersFromDatabase" => principals::drop::all_users;
     "dropConnections" => conn_pool_stats::drop_some;
     "dropDatabase" => drop_database::run;
     "dropIndexes" => drop_indexes::run;
-    "dropRole" => drop_users_and_roles::drop_role;
+    "dropRole" => principals::drop::role;
     "dropSearchIndex" => search_indexes::run;
-    "dropUser" => drop_users_and_roles::drop_user;
+    "dropUser" => principals::drop::user;
     "echo" => echo::run;
     "emptycapped" => capped_tests::empty;
     "endSessions" => sessions::end;
@@ -189,6 +189,9 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "getShardMap" => sharding_state::not_enabled;
     "getnonce" => logout::nonce;
     "godinsert" => god_insert::run;
+    "grantPrivilegesToRole" => principals::grant::privileges_to_role;
+    "grantRolesToRole" => principals::grant::roles_to_role;
+    "grantRolesToUser" => principals::grant::roles_to_user;
     "hello" => hello::run;
     "hostInfo" => host_info::run;
     "insert" => insert::run;
@@ -239,7 +242,10 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "replSetTest" => repl_set_test::run;
     "replSetUpdatePosition" => repl_set_admin::update_position;
     "resync" => repl_set_admin::resync;
-    "rolesInfo" => roles_info::run;
+    "revokePrivilegesFromRole" => principals::grant::privileges_from_role;
+    "revokeRolesFromRole" => principals::grant::roles_from_role;
+    "revokeRolesFromUser" => principals::grant::roles_from_user;
+    "rolesInfo" => principals::roles_info::run;
     "rotateCertificates" => rotate_certificates::run;
     "serverStatus" => server_status::run;
     "setClusterParameter" => cluster_parameter::set;
@@ -264,8 +270,10 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "testVersions1And2" => test_api::run;
     "top" => top::run;
     "update" => update::run;
+    "updateRole" => principals::role::update;
     "updateSearchIndex" => search_indexes::run;
-    "usersInfo" => users_info::run;
+    "updateUser" => principals::user::update;
+    "usersInfo" => principals::users_info::run;
     "validate" => validate::run;
     "validateDBMetadata" => validate_db_metadata::run;
     "voteAbortIndexBuild" => index_build_votes::vote_abort;

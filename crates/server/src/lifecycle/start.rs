@@ -7,6 +7,7 @@ use crate::crud::Crud;
 use crate::cursors::{ClientCursors, OpenCursors};
 use crate::lifecycle::{Lifecycle, tasks};
 use crate::object_id::new_object_id;
+use crate::principals::Principals;
 use crate::read::Reads;
 use crate::read::spill::Spills;
 use crate::replication::Replication;
@@ -92,6 +93,7 @@ impl Server {
             replication: role_changes.replication.clone(),
             sessions: role_changes.sessions.clone(),
             settings: role_changes.settings.clone(),
+            principals: Principals::new(role_changes.internal.clone()),
             lifecycle: role_changes.lifecycle.clone(),
         })
     }

@@ -1,0 +1,148 @@
+//! Users and roles of this server: documents of `admin.system.users` and `admin.system.roles`, which every member has.
+//!
+//! What they mean is in `pando_auth`; here they are read and written. A change is one unit of work on one document, so two commands that change the same
+//! user at once both take effect. Nothing is kept in memory yet.
+
+use crate::settings::versions_ns;
+use pando_access::{ByCtx, InternalCollections, LogAs};
+use pando_auth::roles::{Role, RoleName, Roles};
+use pando_auth::{User, UserName};
+use pando_base::{Namespace, Result};
+use pando_bson::{DocBuf, DocBuilder, Document, RawDoc, doc};
+use pando_command::OpCtx;
+use pando_storage::ReadAt;
+
+/// The users and roles that are kept.
+pub(crate) struct Principals {
+    internal: InternalCollections,
+}
+
+pub(crate) fn users_ns() -> Namespace {
+    Namespace::unchecked("admin", "system.users")
+}
+pub(crate) fn roles_ns() -> Namespace {
+    Namespace::unchecked("admin", "system.roles")
+}
+
+impl Principals {
+    pub(crate) fn new(internal: InternalCollections) -> Principals {
+        Principals { internal }
+    }
+
+    pub(crate) fn user(&self, name: &UserName) -> Result<Option<User>> {
+        let stored = self.internal.named(&users_ns(), &name.id())?;
+        Ok(stored.and_then(|d| User::of_document(&Document::from(&*d))))
+    }
+    /// All users of a database, or of all databases, in the order of their names.
+    pub(crate) fn users(&self, db: Option<&str>) -> Result<Vec<User>> {
+        let stored = self.internal.all(&users_ns(), ReadAt::Latest)?;
+        let users = stored.iter().filter_map(|d| User::of_document(&Document::from(&**d)));
+        let mut users: Vec<User> = users.filter(|u| db.is_none_or(|db| u.name.db == db)).collect();
+        users.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(users)
+    }
+    /// The roles that somebody defined.
+    pub(crate) fn roles(&self) -> Result<Roles> {
+        let mut roles = Roles::default();
+        for stored in self.internal.all(&roles_ns(), ReadAt::Latest)? {
+            if let Some((name, role)) = Role::of_document(&Document::from(&*stored)) {
+                roles.define(name, role);
+            }
+        }
+        Ok(roles)
+    }
+
+    /// Tells tools, which ask before they copy users, in which form they are kept.
+    pub(crate) async fn write_schema_version(&self, ctx: &OpCtx) -> Result<()> {
+        let version = doc! { "_id": "authSchema", "currentVersion": 5 }.to_raw();
+        self.change(ctx, &versions_ns(), "authSchema", |old| Ok(old.is_none().then(|| version.clone()))).await
+    }
+
+    /// Makes of a user, or of nobody, what `change` says; nothing when that is `None`.
+    pub(crate) async fn change_user(
+        &self,
+        ctx: &OpCtx,
+        name: &UserName,
+        mut change: impl FnMut(Option<User>) -> Result<Option<User>> + Send,
+    ) -> Result<()> {
+        self.ensure(&users_ns(), "user").await?;
+        self.change(ctx, &users_ns(), &name.id(), |old| {
+            let old = old.and_then(|d| User::of_document(&Document::from(d)));
+            Ok(change(old)?.map(|user| user.document().to_raw()))
+        })
+        .await
+    }
+    /// The same of a role.
+    pub(crate) async fn change_role(
+        &self,
+        ctx: &OpCtx,
+        name: &RoleName,
+        mut change: impl FnMut(Option<Role>) -> Result<Option<Role>> + Send,
+    ) -> Result<()> {
+        self.ensure(&roles_ns(), "role").await?;
+        self.change(ctx, &roles_ns(), &name.id(), |old| {
+            let old = old.and_then(|d| Role::of_document(&Document::from(d)));
+            Ok(change(old.map(|(_, role)| role))?.map(|role| role.document(name).to_raw()))
+        })
+        .await
+    }
+    /// Whether there was one.
+    pub(crate) async fn drop_user(&self, ctx: &OpCtx, name: &UserName) -> Result<bool> {
+        self.remove(ctx, &users_ns(), &name.id()).await
+    }
+    /// Whether there was one. It is taken from everybody who has it first.
+    pub(crate) async fn drop_role(&self, ctx: &OpCtx, name: &RoleName) -> Result<bool> {
+        for user in self.users(None)?.iter().filter(|u| u.roles.contains(name)) {
+            self.change_user(ctx, &user.name, |user| {
+                Ok(user.map(|mut user| {
+                    user.roles.remove(name);
+                    user
+                }))
+            })
+            .await?;
+        }
+        let roles = self.roles()?;
+        for (other, _) in roles.iter().filter(|(_, role)| role.roles.contains(name)) {
+            self.change_role(ctx, other, |role| {
+                Ok(role.map(|mut role| {
+                    role.roles.remove(name);
+                    role
+                }))
+            })
+            .await?;
+        }
+        self.remove(ctx, &roles_ns(), &name.id()).await
+    }
+
+    async fn change(
+        &self,
+        ctx: &OpCtx,
+        ns: &Namespace,
+        id: &str,
+        change: impl FnMut(Option<&RawDoc>) -> Result<Option<DocBuf>> + Send,
+    ) -> Result<()> {
+        let interrupt = ByCtx(ctx);
+        let done = self.internal.change(&interrupt, ns, &key(id), LogAs::Difference, change).await?;
+        done.into_iter().for_each(|last| ctx.wrote(last));
+        Ok(())
+    }
+    async fn remove(&self, ctx: &OpCtx, ns: &Namespace, id: &str) -> Result<bool> {
+        let removed = self.internal.remove(&ByCtx(ctx), ns, &key(id)).await?;
+        removed.into_iter().for_each(|last| ctx.wrote(last));
+        Ok(removed.is_some())
+    }
+    /// The collection, with the index that keeps names unique whatever the `_id`s are.
+    async fn ensure(&self, ns: &Namespace, field: &str) -> Result<()> {
+        let mut of_names = doc! {};
+        of_names.push(field, 1);
+        of_names.push("db", 1);
+        let index = doc! { "v": 2, "key": of_names, "name": format!("{field}_1_db_1"), "unique": true };
+        self.internal.ensure_index(ns, &index.to_raw()).await
+    }
+}
+
+fn key(id: &str) -> DocBuf {
+    let mut key = DocBuilder::new();
+    key.str("_id", id);
+    key.finish()
+}
