@@ -13,6 +13,7 @@
 
 mod action;
 mod keyfile;
+pub mod login;
 mod mechanism;
 mod password;
 mod privilege;
@@ -24,6 +25,7 @@ mod user;
 
 pub use action::{Action, ActionSet};
 pub use keyfile::Keyfile;
+pub use login::Login;
 pub use mechanism::Mechanism;
 pub use password::Password;
 pub use privilege::Privileges;

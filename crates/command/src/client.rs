@@ -8,6 +8,7 @@ use crate::client_metadata;
 use crate::generic_args::SessionId;
 use crate::instance::Instance;
 use crate::spec::Flags;
+use pando_auth::Login;
 use pando_base::{Error, ErrorCode, OpTime, Result, limits};
 use pando_bson::{DocBuf, RawDoc, Value};
 use pando_env::op_locks::OpLocks;
@@ -42,6 +43,7 @@ pub struct Client {
     last_op: Mutex<OpTime>,
     compressors: AtomicU8,
     api_told: crate::api_versions::Told,
+    login: Mutex<Login>,
 }
 
 /// The client document of the first hello.
@@ -117,7 +119,12 @@ impl Client {
             last_op: Mutex::new(OpTime::NULL),
             compressors: AtomicU8::new(0),
             api_told: crate::api_versions::Told::default(),
+            login: Mutex::default(),
         }
+    }
+    /// Who is logged in here, and who is about to be.
+    pub fn login(&self) -> MutexGuard<'_, Login> {
+        lock(&self.login)
     }
     pub fn is_connection(&self) -> bool {
         self.remote.is_some()

@@ -281,8 +281,8 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "revokeRolesFromUser" [] (WRITE | TYPED) - [D R] (by_args) "Takes roles from a user.";
     "rolesInfo" [] (SECONDARY_OPT_IN | NAMES_NOTHING | TYPED | ARGS_FIRST) - [D R] (by_args) "Roles, and what they allow.";
     "rotateCertificates" [] (ADMIN_ONLY | SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (cluster RotateCertificates) "Reads certificates again (there are none without TLS).";
-    "saslContinue" [] (SECONDARY_OK | SENSITIVE) v1 [D R] (open) "users and roles";
-    "saslStart" [] (SECONDARY_OK | SENSITIVE) v1 [D R] (open) "users and roles";
+    "saslContinue" [] (SECONDARY_OK | SENSITIVE | TYPED) v1 [D R] (open) "Goes on with a login.";
+    "saslStart" [] (SECONDARY_OK | SENSITIVE | TYPED) v1 [D R] (open) "Begins a login.";
     "serverStatus" [] (SECONDARY_OK | MAINTENANCE_OK | NOW) - [D R] (cluster ServerStatus) "Counters of the server.";
     "setClusterParameter" [] (ADMIN_ONLY | WRITE | OWN_WRITE_CONCERN | NAMES_NOTHING | ARGS_FIRST) - [D R] (cluster SetClusterParameter) "Changes a parameter of the whole set.";
     "setCommittedSnapshot" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (internal) "replication between members";

@@ -32,8 +32,6 @@ const WITHOUT: &[(&str, &[&str])] = &[
             "compactStructuredEncryptionData",
             "configureQueryAnalyzer",
             "getnonce",
-            "saslContinue",
-            "saslStart",
         ],
     ),
     (

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use pando_auth::{Mechanism, Password, scram};
 use pando_bson::{Bson, Document, doc};
 use pando_testserver::{Client, World, run};
 
@@ -228,5 +229,154 @@ fn a_role_that_is_dropped_is_taken_from_everybody() {
             c.ok(doc! { "dropAllRolesFromDatabase": 1 }).await.get("n").and_then(Bson::as_i64),
             Some(1)
         );
+    });
+}
+
+/// What a reply of a login says.
+fn message(reply: &Document) -> (i32, bool, Vec<u8>) {
+    let Some(Bson::Binary(payload)) = reply.get("payload") else { panic!("{reply:?}") };
+    let number = reply.get("conversationId").and_then(Bson::as_i64).unwrap() as i32;
+    (number, reply.get("done") == Some(&Bson::Boolean(true)), payload.bytes.clone())
+}
+
+fn binary(bytes: Vec<u8>) -> Bson {
+    Bson::Binary(pando_bson::Binary { subtype: 0, bytes })
+}
+
+fn start(mechanism: Mechanism, payload: Vec<u8>) -> Document {
+    doc! {
+        "saslStart": 1, "mechanism": mechanism.name(), "payload": binary(payload),
+        "options": doc! { "skipEmptyExchange": true },
+    }
+}
+
+fn go_on(number: i32, payload: Vec<u8>) -> Document {
+    doc! { "saslContinue": 1, "conversationId": number, "payload": binary(payload) }
+}
+
+/// The code of a login that fails, or 0.
+async fn log_in(c: &mut Client, mechanism: Mechanism, user: &str, password: &str) -> i32 {
+    let (mut mine, first) = scram::Client::start(mechanism, user, Password::new(password), &[7; 18]);
+    let (number, done, challenge) = message(&c.ok(start(mechanism, first)).await);
+    assert!(!done);
+    let reply = c.run(go_on(number, mine.prove(&challenge).unwrap())).await;
+    if let Some(code) = reply.get("code").and_then(Bson::as_i64) {
+        return code as i32;
+    }
+    let (_, done, proof) = message(&reply);
+    assert!(done);
+    mine.verify(&proof).unwrap();
+    0
+}
+
+async fn who(c: &mut Client) -> (Vec<String>, Vec<String>) {
+    let reply = c.ok(doc! { "connectionStatus": 1, "showPrivileges": true }).await;
+    let info = reply.get("authInfo").and_then(Bson::as_doc).unwrap();
+    let users = info.get("authenticatedUsers").and_then(Bson::as_array).unwrap();
+    let users =
+        users.iter().map(|u| u.as_doc().unwrap().get("user").and_then(Bson::as_str).unwrap().to_owned());
+    (users.collect(), roles_of(info, "authenticatedUserRoles"))
+}
+
+#[test]
+fn a_user_logs_in_and_out_again() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "createUser": "ann", "pwd": "p\u{e9}", "roles": list(vec!["read"]) }).await;
+        c.ok(doc! { "createUser": "bob", "pwd": "q", "roles": none(), "mechanisms": list(vec!["SCRAM-SHA-1"]) }).await;
+        for mechanism in Mechanism::ALL {
+            let mut c = server.connect().await;
+            assert_eq!(log_in(&mut c, mechanism, "ann", "wrong").await, 18);
+            assert_eq!(log_in(&mut c, mechanism, "nobody", "p\u{e9}").await, 18);
+            assert_eq!(who(&mut c).await, (vec![], vec![]));
+            assert_eq!(log_in(&mut c, mechanism, "ann", "p\u{e9}").await, 0);
+            assert_eq!(log_in(&mut c, mechanism, "ann", "p\u{e9}").await, 0);
+            assert_eq!(who(&mut c).await, (vec!["ann".to_owned()], vec!["read@test".to_owned()]));
+        }
+        assert_eq!(log_in(&mut c, Mechanism::ScramSha256, "bob", "q").await, 18);
+        assert_eq!(log_in(&mut c, Mechanism::ScramSha256, "ann", "p\u{e9}").await, 0);
+        // somebody else while one is logged in
+        assert_eq!(log_in(&mut c, Mechanism::ScramSha1, "bob", "q").await, 5_626_702);
+        c.ok(doc! { "grantRolesToUser": "ann", "roles": list(vec!["dbAdmin"]) }).await;
+        assert_eq!(who(&mut c).await.1, ["dbAdmin@test", "read@test"]);
+        c.ok(doc! { "logout": 1, "$db": "other" }).await;
+        assert_eq!(who(&mut c).await.0, ["ann"]);
+        c.ok(doc! { "logout": 1 }).await;
+        assert_eq!(who(&mut c).await, (vec![], vec![]));
+        // who was dropped and made again is somebody else
+        assert_eq!(log_in(&mut c, Mechanism::ScramSha256, "ann", "p\u{e9}").await, 0);
+        c.ok(doc! { "dropUser": "ann" }).await;
+        c.ok(doc! { "createUser": "ann", "pwd": "x", "roles": none() }).await;
+        assert_eq!(who(&mut c).await.0, Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_login_goes_along_with_a_hello_and_fails_in_silence() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "createUser": "ann", "pwd": "p", "roles": none() }).await;
+        let (mut mine, first) =
+            scram::Client::start(Mechanism::ScramSha256, "ann", Password::new("p"), &[7; 18]);
+        let mut step = start(Mechanism::ScramSha256, first);
+        step.push("db", "test");
+        let hello = |step: &Document| doc! { "hello": 1, "saslSupportedMechs": "test.ann", "speculativeAuthenticate": step.clone() };
+        let reply = c.ok(hello(&step)).await;
+        assert_eq!(reply.get("saslSupportedMechs"), Some(&list(vec!["SCRAM-SHA-1", "SCRAM-SHA-256"])));
+        let (number, _, challenge) =
+            message(reply.get("speculativeAuthenticate").and_then(Bson::as_doc).unwrap());
+        let (_, done, proof) = message(&c.ok(go_on(number, mine.prove(&challenge).unwrap())).await);
+        mine.verify(&proof).unwrap();
+        assert!(done);
+        assert_eq!(who(&mut c).await.0, ["ann"]);
+        for (field, wrong) in
+            [("mechanism", Bson::from("X")), ("payload", binary(b"x".to_vec())), ("db", Bson::from(5))]
+        {
+            let mut step = step.clone();
+            step.set(field, wrong);
+            assert!(c.ok(hello(&step)).await.get("speculativeAuthenticate").is_none(), "{field}");
+        }
+        let nobody = doc! { "hello": 1, "saslSupportedMechs": "test.nobody" };
+        assert!(c.ok(nobody).await.get("saslSupportedMechs").is_none());
+    });
+}
+
+#[test]
+fn conversations_are_refused_as_by_a_real_server() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let first = || b"n,,n=ann,r=fyko+d2lbbFgONRv9qkxdawL".to_vec();
+        let begin = |field: &str, v: Bson| {
+            let mut d = start(Mechanism::ScramSha256, first());
+            d.set(field, v);
+            d
+        };
+        for (command, code) in [
+            (begin("mechanism", Bson::from("PLAIN")), 334),
+            (begin("mechanism", Bson::from(5)), 14),
+            (begin("payload", Bson::from(5)), 2),
+            (begin("payload", Bson::from("?")), 10_270),
+            (begin("payload", binary(b"x".to_vec())), 18),
+            (begin("foo", Bson::from(5)), 40_415),
+            (begin("options", Bson::from(5)), 14),
+            (doc! { "saslStart": 1, "mechanism": "SCRAM-SHA-256" }, 40_414),
+            (go_on(1, Vec::new()), 17),
+            (doc! { "saslContinue": 1, "conversationId": "x", "payload": binary(Vec::new()) }, 14),
+        ] {
+            assert_eq!(c.err(command.clone()).await.0, code, "{command:?}");
+        }
+        c.ok(start(Mechanism::ScramSha256, first())).await;
+        assert_eq!(c.err(go_on(2, Vec::new())).await.0, 17);
+        assert_eq!(c.err(go_on(1, Vec::new())).await.0, 17);
+        // text is answered in text
+        let reply =
+            c.ok(begin("payload", Bson::from("biwsbj1hbm4scj1meWtvK2QybGJiRmdPTlJ2OXFreGRhd0w="))).await;
+        assert!(reply.get("payload").and_then(Bson::as_str).is_some());
     });
 }

@@ -54,6 +54,8 @@ pub static ARGUMENTS: &[Arguments] = &[
     RevokeRolesFromRoleArgs::ARGUMENTS,
     RevokeRolesFromUserArgs::ARGUMENTS,
     RolesInfoArgs::ARGUMENTS,
+    SaslContinueArgs::ARGUMENTS,
+    SaslStartArgs::ARGUMENTS,
     SetClusterParameterArgs::ARGUMENTS,
     SetDefaultRwConcernArgs::ARGUMENTS,
     SetFeatureVersionArgs::ARGUMENTS,

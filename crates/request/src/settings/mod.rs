@@ -5,6 +5,7 @@ pub mod current_op;
 pub mod drop_users_and_roles;
 pub mod feature_version;
 pub mod kill_op;
+pub mod login;
 pub mod parameters;
 pub mod principals;
 pub mod profile;

@@ -5,6 +5,7 @@
 
 use super::prelude::*;
 use crate::config::MAX_WIRE_VERSION;
+use pando_auth::UserName;
 use pando_base::limits;
 use pando_bson::ObjectId;
 use pando_bson::shape::{Field, Shape};
@@ -23,6 +24,9 @@ struct Args<'a> {
     topology: Option<(ObjectId, i64)>,
     max_await_ms: Option<i64>,
     internal: bool,
+    /// The user whose mechanisms are asked for.
+    mechanisms_of: Option<UserName>,
+    speculative: Option<&'a RawDoc>,
 }
 
 /// Another server's range of wire versions.
@@ -31,7 +35,7 @@ const INTERNAL_CLIENT: Shape = Shape::Fields(&[
     Field::required("maxWireVersion", Shape::Number),
 ]);
 
-/// The first step of a login, sent along. Nobody can log in, so all but its form is passed over.
+/// The first step of a login, sent along.
 fn check_speculative(step: &RawDoc) -> Result<()> {
     match step.first().map(|e| e.name()) {
         None => Err(Error::bad_value("hello.speculativeAuthenticate must be a non-empty Object")),
@@ -66,12 +70,16 @@ fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
                 arg.check(&INTERNAL_CLIENT)?;
                 a.internal = true;
             }
-            "speculativeAuthenticate" => check_speculative(arg.doc()?)?,
+            "speculativeAuthenticate" => {
+                let step = arg.doc()?;
+                check_speculative(step)?;
+                a.speculative = Some(step);
+            }
             // Between this server and a client there is no balancer.
             "loadBalanced" => drop(arg.bool()?),
             "hostInfo" => arg.check(&Shape::String)?,
-            "saslSupportedMechs" => check_user(&arg)?,
-            // Fields of newer drivers, of other servers and of logins: nothing follows from them here.
+            "saslSupportedMechs" => a.mechanisms_of = Some(user_of(&arg)?),
+            // Fields of newer drivers and of other servers: nothing follows from them here.
             _ => {}
         }
     }
@@ -86,20 +94,23 @@ fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
     }
 }
 
-/// The user whose ways to log in are asked for. There are none, so nothing is answered.
-fn check_user(arg: &Arg<'_>) -> Result<()> {
+/// The user whose ways to log in are asked for.
+fn user_of(arg: &Arg<'_>) -> Result<UserName> {
     match arg.value() {
-        Value::String(name) if name.contains('.') => Ok(()),
-        Value::String(_) => Err(Error::bad_value("UserName must contain a '.' separated database.user pair")),
+        Value::String(name) => match name.split_once('.') {
+            Some((db, user)) => Ok(UserName::new(user, db)),
+            None => Err(Error::bad_value("UserName must contain a '.' separated database.user pair")),
+        },
         Value::Document(user) => {
             if let Some(e) = user.iter().find(|e| !matches!(e.name(), "user" | "db")) {
                 let text = format!("UserName contains an unknown field named: '{}", e.name());
                 return Err(Error::bad_value(text));
             }
-            match ["user", "db"].iter().find(|name| user.get(name).is_none_or(|v| v.as_str().is_none())) {
-                Some(name) => Err(Error::bad_value(format!("UserName must contain a field named: {name}"))),
-                None => Ok(()),
-            }
+            let text = |name: &str| {
+                let missing = || Error::bad_value(format!("UserName must contain a field named: {name}"));
+                user.get(name).and_then(|v| v.as_str()).ok_or_else(missing)
+            };
+            Ok(UserName::new(text("user")?, text("db")?))
         }
         _ => Err(arg.wrong_type(&["string", "object"])),
     }
@@ -175,10 +186,28 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             });
         }
     }
+    if let Some(name) = &args.mechanisms_of {
+        append_mechanisms(server, b, name)?;
+    }
+    if let Some(step) = args.speculative {
+        super::principals::sasl::speculate(server, ctx, step, b);
+    }
     if args.topology.is_some() && req.exhaust_allowed {
         r.next = Some(Next::With(with_topology(&req, server)));
     }
     Ok(r)
+}
+
+/// `saslSupportedMechs`, for a user that is there.
+fn append_mechanisms(server: &Server, b: &mut DocBuilder, name: &UserName) -> Result<()> {
+    if let Some(user) = server.principals.user(name)? {
+        b.array("saslSupportedMechs", |a| {
+            for mechanism in user.mechanisms().into_iter().filter(|m| *m != "external") {
+                a.str(mechanism);
+            }
+        });
+    }
+    Ok(())
 }
 
 /// Returns when the topology is not the one the client knows, at the latest after `ms`.

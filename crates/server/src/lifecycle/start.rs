@@ -93,7 +93,7 @@ impl Server {
             replication: role_changes.replication.clone(),
             sessions: role_changes.sessions.clone(),
             settings: role_changes.settings.clone(),
-            principals: Principals::new(role_changes.internal.clone()),
+            principals: Principals::new(&role_changes.env, role_changes.internal.clone()),
             lifecycle: role_changes.lifecycle.clone(),
         })
     }

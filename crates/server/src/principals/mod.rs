@@ -3,18 +3,24 @@
 //! What they mean is in `pando_auth`; here they are read and written. A change is one unit of work on one document, so two commands that change the same
 //! user at once both take effect. Nothing is kept in memory yet.
 
+pub(crate) mod login;
+
 use crate::settings::versions_ns;
 use pando_access::{ByCtx, InternalCollections, LogAs};
 use pando_auth::roles::{Role, RoleName, Roles};
+use pando_auth::scram::Decoy;
 use pando_auth::{User, UserName};
 use pando_base::{Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, Document, RawDoc, doc};
 use pando_command::OpCtx;
+use pando_env::Env;
 use pando_storage::ReadAt;
 
 /// The users and roles that are kept.
 pub(crate) struct Principals {
     internal: InternalCollections,
+    /// What users that are not there are challenged with.
+    decoy: Decoy,
 }
 
 pub(crate) fn users_ns() -> Namespace {
@@ -25,8 +31,10 @@ pub(crate) fn roles_ns() -> Namespace {
 }
 
 impl Principals {
-    pub(crate) fn new(internal: InternalCollections) -> Principals {
-        Principals { internal }
+    pub(crate) fn new(env: &Env, internal: InternalCollections) -> Principals {
+        let mut secret = [0; 32];
+        env.rng.fill(&mut secret);
+        Principals { internal, decoy: Decoy::new(&secret) }
     }
 
     pub(crate) fn user(&self, name: &UserName) -> Result<Option<User>> {

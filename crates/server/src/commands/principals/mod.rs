@@ -4,6 +4,7 @@ pub(super) mod drop;
 pub(super) mod grant;
 pub(super) mod role;
 pub(super) mod roles_info;
+pub(super) mod sasl;
 pub(super) mod user;
 pub(super) mod users_info;
 

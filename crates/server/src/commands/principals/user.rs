@@ -2,10 +2,10 @@
 
 use super::{check_there, first_name, restrictions, role_names};
 use crate::commands::prelude::*;
+use crate::principals::login::iterations_of;
 use pando_auth::scram::Credentials;
 use pando_auth::{Mechanism, Password, Proof, User, UserName};
 use pando_base::Uuid;
-use pando_command::Param;
 use pando_env::Env;
 use pando_request::settings::users::{roles, texts};
 use pando_request::{CreateUserArgs, UpdateUserArgs};
@@ -139,11 +139,7 @@ impl Asked {
         }
         let mut credentials = BTreeMap::new();
         for mechanism in mechanisms {
-            let iterations = match mechanism {
-                Mechanism::ScramSha1 => Param::scramIterationCount,
-                Mechanism::ScramSha256 => Param::scramSHA256IterationCount,
-            };
-            let iterations = server.instance.params.int(iterations) as u32;
+            let iterations = server.instance.params.int(iterations_of(mechanism)) as u32;
             let salt: [u8; 32] = random(env);
             let salt = salt.get(..mechanism.salt_size()).unwrap_or_default().to_vec();
             let (password, user, digested) = (password.clone(), name.user.clone(), self.digested);

@@ -1,0 +1,60 @@
+//! `saslStart` and `saslContinue`: a login in several messages.
+
+use crate::declare::arguments;
+use crate::declare::kinds::{Anything, Object, Text, kind};
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::extjson::unbase64;
+use pando_bson::shape::Shape;
+use pando_bson::{Bson, Value};
+
+kind! {
+    /// The number of a conversation.
+    pub Conversation like crate::declare::kinds::Integer { SHAPE: Shape::Int }
+}
+
+arguments! {
+    /// What `saslStart` asks for.
+    pub struct SaslStartArgs of "saslStart" as "saslStart", refusing {
+        "mechanism" mechanism: required Text,
+        "payload" payload: required Anything,
+        "autoAuthorize" auto_authorize: optional Anything,
+        "options" options: optional Object,
+    }
+}
+arguments! {
+    /// What `saslContinue` goes on with.
+    pub struct SaslContinueArgs of "saslContinue" as "saslContinue", refusing {
+        "conversationId" conversation: required Conversation,
+        "payload" payload: required Anything,
+    }
+}
+
+/// A message of a conversation, and whether it came as text: then the answer goes as text, too.
+pub fn payload(v: &Value<'_>) -> Result<(Vec<u8>, bool)> {
+    match v {
+        Value::Binary { subtype: 0, bytes } => Ok((bytes.to_vec(), false)),
+        Value::Binary { .. } => Err(Error::bad_value("SASLPayload must be binary data of subtype 0")),
+        Value::String(text) => match unbase64(text) {
+            Some(bytes) => Ok((bytes, true)),
+            None => Err(Error::location(10270, "invalid base64")),
+        },
+        other => {
+            let text =
+                format!("Invalid SASLPayload type. Expected Base64 or BinData, got: {}", other.type_name());
+            Err(Error::bad_value(text))
+        }
+    }
+}
+
+/// `options.skipEmptyExchange`
+pub fn skips_empty_exchange(args: &SaslStartArgs<'_>) -> bool {
+    args.options
+        .and_then(|o| o.get("skipEmptyExchange"))
+        .is_some_and(|v| matches!(Bson::from(v), Bson::Boolean(true)))
+}
+
+/// 334 for what nobody can log in with here.
+pub fn unavailable(mechanism: &str) -> Error {
+    let text = format!("Received authentication for mechanism {mechanism} which is not enabled");
+    Error::new(ErrorCode::MechanismUnavailable, text)
+}

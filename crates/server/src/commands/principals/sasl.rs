@@ -1,0 +1,79 @@
+//! `saslStart`, `saslContinue` and `logout`; the first message that comes with a `hello`.
+
+use crate::commands::prelude::*;
+use crate::principals::login::First;
+use pando_auth::Mechanism;
+use pando_auth::login::CONVERSATION;
+use pando_auth::scram::Answer;
+use pando_bson::extjson::base64;
+use pando_request::settings::login::{payload, skips_empty_exchange, unavailable};
+use pando_request::{SaslContinueArgs, SaslStartArgs};
+
+pub(in crate::commands) async fn start(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let (answer, in_text) = begin(server, ctx, &req)?;
+    let mut r = Reply::new();
+    append(&mut r.body, &answer, in_text);
+    Ok(r)
+}
+
+pub(in crate::commands) async fn go_on(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let args = SaslContinueArgs::parse(&req)?;
+    let (message, _) = payload(&args.payload)?;
+    let (answer, in_text) =
+        server.principals.continue_login(&ctx.client, args.conversation as i32, &message)?;
+    let mut r = Reply::new();
+    append(&mut r.body, &answer, in_text);
+    Ok(r)
+}
+
+pub(in crate::commands) async fn logout(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    if let Some(arg) = req.args("logout").next() {
+        return Err(arg.unknown());
+    }
+    ctx.client.login().leave(req.db);
+    Ok(Reply::new())
+}
+
+/// `hello.speculativeAuthenticate`: the first message of the client's login, sent along. One that fails is as if it had not been sent.
+pub(in crate::commands) fn speculate(server: &Server, ctx: &OpCtx, step: &RawDoc, b: &mut DocBuilder) {
+    let (Some("saslStart"), Some(db)) =
+        (step.first().map(|e| e.name()), step.get("db").and_then(|v| v.as_str()))
+    else {
+        return;
+    };
+    let mut body = DocBuilder::new();
+    step.iter().filter(|e| e.name() != "db").for_each(|e| {
+        body.elem(e);
+    });
+    let body = body.finish();
+    let req = Request {
+        name: "saslStart",
+        invoked_as: "saslStart",
+        db,
+        body: &body,
+        sequences: &[],
+        exhaust_allowed: false,
+        legacy: false,
+    };
+    if let Ok((answer, in_text)) = begin(server, ctx, &req) {
+        b.doc("speculativeAuthenticate", |d| append(d, &answer, in_text));
+    }
+}
+
+fn begin(server: &Server, ctx: &OpCtx, req: &Request<'_>) -> Result<(Answer, bool)> {
+    let args = SaslStartArgs::parse(req)?;
+    let (message, in_text) = payload(&args.payload)?;
+    let mechanism = Mechanism::of_name(args.mechanism).ok_or_else(|| unavailable(args.mechanism))?;
+    let first =
+        First { db: req.db, mechanism, payload: &message, in_text, skips_empty: skips_empty_exchange(&args) };
+    Ok((server.principals.begin_login(&ctx.client, &first)?, in_text))
+}
+
+fn append(b: &mut DocBuilder, answer: &Answer, in_text: bool) {
+    b.i32("conversationId", CONVERSATION);
+    b.bool("done", answer.done);
+    match in_text {
+        true => b.str("payload", &base64(&answer.payload)),
+        false => b.value("payload", Value::Binary { subtype: 0, bytes: &answer.payload }),
+    };
+}

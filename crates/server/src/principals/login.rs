@@ -1,0 +1,152 @@
+//! Logins with a password: the conversation of a connection, from the first message to the user that the connection then has.
+//!
+//! Whoever talks to the server learns that it failed, and nothing else; the log says why. What is kept of a user is read twice, when the
+//! conversation begins and when it has ended: who was dropped meanwhile, or may not log in from there, is not let in.
+
+use super::Principals;
+use pando_auth::login::{Conversation, Failed, LoggedIn, Step};
+use pando_auth::roles::Resolved;
+use pando_auth::scram::{Answer, ClientFirst, Credentials, Server as Scram};
+use pando_auth::{Mechanism, Peers, Proof, User, UserName};
+use pando_base::{Error, ErrorCode, Result};
+use pando_command::{Client, Param};
+use pando_env::Component;
+use std::net::{IpAddr, SocketAddr};
+
+/// A first message, and what goes with it.
+pub(crate) struct First<'a> {
+    pub(crate) db: &'a str,
+    pub(crate) mechanism: Mechanism,
+    pub(crate) payload: &'a [u8],
+    pub(crate) in_text: bool,
+    pub(crate) skips_empty: bool,
+}
+
+impl Principals {
+    /// Begins a conversation.
+    pub(crate) fn begin_login(&self, client: &Client, first: &First<'_>) -> Result<Answer> {
+        client.login().give_up();
+        let begun = ClientFirst::parse(first.payload).map_err(|why| (None, why)).and_then(|message| {
+            let name = UserName::new(message.user.as_str(), first.db);
+            let known = self.user(&name).map_err(|why| (Some(name.clone()), why))?;
+            Ok((message, name, known))
+        });
+        let (message, name, known) = match begun {
+            Ok(begun) => begun,
+            Err((name, why)) => return Err(failed(client, name.map(|n| (n, first.mechanism)), &why)),
+        };
+        let iterations = client.instance.params.int(iterations_of(first.mechanism)) as u32;
+        let mut chance = [0; 24];
+        client.env.rng.fill(&mut chance);
+        let id = known.as_ref().and_then(|u| u.id);
+        let found = credentials(known.as_ref(), &name, first.mechanism);
+        let (scram, answer) = Scram::challenge(
+            first.mechanism,
+            message,
+            first.db,
+            found,
+            &self.decoy,
+            iterations,
+            &chance,
+            first.skips_empty,
+        );
+        client.login().begin(Conversation { name, id, scram, in_text: first.in_text });
+        Ok(answer)
+    }
+
+    /// Goes on with the conversation. Returns what to send, and whether as text.
+    pub(crate) fn continue_login(
+        &self,
+        client: &Client,
+        number: i32,
+        payload: &[u8],
+    ) -> Result<(Answer, bool)> {
+        let stepped = client.login().step(number, payload);
+        match stepped {
+            Ok(Step { answer, in_text, proven: None }) => Ok((answer, in_text)),
+            Ok(Step { answer, in_text, proven: Some(user) }) => {
+                self.admit(client, user)?;
+                Ok((answer, in_text))
+            }
+            Err(Failed { about: None, why }) => Err(why),
+            Err(Failed { about, why }) => Err(failed(client, about, &why)),
+        }
+    }
+
+    fn admit(&self, client: &Client, user: LoggedIn) -> Result<()> {
+        let about = (user.name.clone(), user.mechanism);
+        if let Err(why) = self.check_admission(client, &user) {
+            return Err(failed(client, Some(about), &why));
+        }
+        client.login().admit(user)?;
+        client.env.log.info(Component::Access, 5286306, "Successfully authenticated", |a| {
+            a.str("client", client.remote.as_deref().unwrap_or_default())
+                .str("mechanism", about.1.name())
+                .str("user", &about.0.user)
+                .str("db", &about.0.db);
+        });
+        Ok(())
+    }
+
+    /// The user is still there, and may come from where it comes.
+    fn check_admission(&self, client: &Client, user: &LoggedIn) -> Result<()> {
+        let unmet = || {
+            let text = "The user's restrictions do not allow a login from there";
+            Error::new(ErrorCode::AuthenticationFailed, text)
+        };
+        let (known, resolved) = self.logged_in(user)?.ok_or_else(|| not_found(&user.name))?;
+        let peers = peers_of(client);
+        let roles_agree = resolved.restrictions.iter().all(|r| r.are_met(peers));
+        if known.restrictions.are_met(peers) && roles_agree { Ok(()) } else { Err(unmet()) }
+    }
+
+    /// The user that has logged in and what its roles come to now; `None` when it has been dropped.
+    pub(crate) fn logged_in(&self, user: &LoggedIn) -> Result<Option<(User, Resolved)>> {
+        let Some(known) = self.user(&user.name)?.filter(|known| known.id == user.id) else { return Ok(None) };
+        let resolved = self.roles()?.resolve(&known.roles);
+        Ok(Some((known, resolved)))
+    }
+}
+
+pub(crate) fn iterations_of(mechanism: Mechanism) -> Param {
+    match mechanism {
+        Mechanism::ScramSha1 => Param::scramIterationCount,
+        Mechanism::ScramSha256 => Param::scramSHA256IterationCount,
+    }
+}
+
+fn credentials(known: Option<&User>, name: &UserName, mechanism: Mechanism) -> Result<Credentials> {
+    match known.map(|u| &u.proof) {
+        Some(Proof::Password(each)) => each.get(&mechanism).cloned().ok_or_else(|| {
+            let text = format!(
+                "Unable to use {} based authentication for user without any {} credentials registered",
+                mechanism.name(),
+                mechanism.name()
+            );
+            Error::new(ErrorCode::AuthenticationFailed, text)
+        }),
+        _ => Err(not_found(name)),
+    }
+}
+
+fn not_found(name: &UserName) -> Error {
+    let text = format!("Could not find user \"{}\" for db \"{}\"", name.user, name.db);
+    Error::new(ErrorCode::AuthenticationFailed, text)
+}
+
+/// What the client is told, once the log has been told more.
+fn failed(client: &Client, about: Option<(UserName, Mechanism)>, why: &Error) -> Error {
+    client.env.log.info(Component::Access, 5286307, "Failed to authenticate", |a| {
+        a.str("client", client.remote.as_deref().unwrap_or_default());
+        if let Some((name, mechanism)) = &about {
+            a.str("mechanism", mechanism.name()).str("user", &name.user).str("db", &name.db);
+        }
+        a.str("error", &why.message);
+    });
+    Error::new(ErrorCode::AuthenticationFailed, "Authentication failed.")
+}
+
+fn peers_of(client: &Client) -> Peers {
+    let address = |text: Option<&str>| -> Option<IpAddr> { Some(text?.parse::<SocketAddr>().ok()?.ip()) };
+    Peers { client: address(client.remote.as_deref()), server: address(client.local.as_deref()) }
+}
