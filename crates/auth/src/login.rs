@@ -3,7 +3,7 @@
 //! A connection has one conversation at a time: who begins another gives the first up, and every mistake ends it. It has one user at most: the same
 //! one may log in again, another one has to wait until the first has logged out.
 
-use crate::scram::{Answer, Server};
+use crate::scram::{Answer, ClientFirst, Credentials, Decoy, Server};
 use crate::{Mechanism, UserName};
 use pando_base::{Error, ErrorCode, Result, Uuid};
 
@@ -21,10 +21,23 @@ pub struct LoggedIn {
 
 /// A conversation that waits for the client.
 #[derive(Debug)]
-pub struct Conversation {
+struct Conversation {
+    name: UserName,
+    id: Option<Uuid>,
+    scram: Server,
+    in_text: bool,
+}
+
+/// A client's first message, and what is known of the user that it names.
+#[derive(Debug)]
+pub struct Begun {
     pub name: UserName,
     pub id: Option<Uuid>,
-    pub scram: Server,
+    pub mechanism: Mechanism,
+    pub first: ClientFirst,
+    /// What is stored of the user, or why there is nothing.
+    pub found: Result<Credentials>,
+    pub skips_empty: bool,
     /// The client speaks in base64, and is answered so.
     pub in_text: bool,
 }
@@ -56,9 +69,13 @@ impl Login {
     pub fn user(&self) -> Option<&LoggedIn> {
         self.user.as_ref()
     }
-    /// Gives up the conversation that may be open, and begins another.
-    pub fn begin(&mut self, conversation: Conversation) {
-        self.conversation = Some(conversation);
+    /// Gives up the conversation that may be open, and begins another. `iterations` and `decoy` are for users that are not there.
+    pub fn begin(&mut self, with: Begun, decoy: &Decoy, iterations: u32, chance: &[u8; 24]) -> Answer {
+        let Begun { name, id, mechanism, first, found, skips_empty, in_text } = with;
+        let (scram, answer) =
+            Server::challenge(mechanism, first, &name.db, found, decoy, iterations, chance, skips_empty);
+        self.conversation = Some(Conversation { name, id, scram, in_text });
+        answer
     }
     pub fn give_up(&mut self) {
         self.conversation = None;
@@ -118,25 +135,23 @@ impl Login {
 mod tests {
     use super::*;
     use crate::Password;
-    use crate::scram::{Client, ClientFirst, Credentials, Decoy};
+    use crate::scram::Client;
 
     fn begun(login: &mut Login, user: &str, password: &str) -> (Client, Vec<u8>) {
         let mechanism = Mechanism::ScramSha256;
         let (client, first) = Client::start(mechanism, user, Password::new(password), &[9; 18]);
         let known =
             Credentials::of_password(mechanism, user, &Password::new("right"), &[7; 28], 4096).unwrap();
-        let first = ClientFirst::parse(&first).unwrap();
-        let (scram, answer) = Server::challenge(
+        let begun = Begun {
+            name: UserName::new(user, "test"),
+            id: None,
             mechanism,
-            first,
-            "test",
-            Ok(known),
-            &Decoy::new(&[1; 32]),
-            4096,
-            &[2; 24],
-            true,
-        );
-        login.begin(Conversation { name: UserName::new(user, "test"), id: None, scram, in_text: false });
+            first: ClientFirst::parse(&first).unwrap(),
+            found: Ok(known),
+            skips_empty: true,
+            in_text: false,
+        };
+        let answer = login.begin(begun, &Decoy::new(&[1; 32]), 4096, &[2; 24]);
         (client, answer.payload)
     }
 

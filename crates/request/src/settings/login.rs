@@ -1,15 +1,27 @@
 //! `saslStart` and `saslContinue`: a login in several messages.
 
-use crate::declare::arguments;
-use crate::declare::kinds::{Anything, Object, Text, kind};
+use crate::declare::kinds::{Anything, Object, Text};
+use crate::declare::{Kind, arguments};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::extjson::unbase64;
 use pando_bson::shape::Shape;
-use pando_bson::{Bson, Value};
+use pando_bson::{Bson, DocBuilder, Value};
 
-kind! {
-    /// The number of a conversation.
-    pub Conversation like crate::declare::kinds::Integer { SHAPE: Shape::Int }
+/// The number of a conversation.
+#[derive(Debug)]
+pub struct Conversation;
+impl Kind for Conversation {
+    type Of<'a> = i32;
+    const SHAPE: Shape = Shape::Int;
+    fn read(v: Value<'_>) -> Option<i32> {
+        match v {
+            Value::Int32(n) => Some(n),
+            _ => None,
+        }
+    }
+    fn spell(n: &i32, name: &str, b: &mut DocBuilder) {
+        b.i32(name, *n);
+    }
 }
 
 arguments! {

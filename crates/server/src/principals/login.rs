@@ -4,9 +4,9 @@
 //! conversation begins and when it has ended: who was dropped meanwhile, or may not log in from there, is not let in.
 
 use super::Principals;
-use pando_auth::login::{Conversation, Failed, LoggedIn, Step};
+use pando_auth::login::{Begun, Failed, LoggedIn, Step};
 use pando_auth::roles::Resolved;
-use pando_auth::scram::{Answer, ClientFirst, Credentials, Server as Scram};
+use pando_auth::scram::{Answer, ClientFirst, Credentials};
 use pando_auth::{Mechanism, Peers, Proof, User, UserName};
 use pando_base::{Error, ErrorCode, Result};
 use pando_command::{Client, Param};
@@ -40,17 +40,20 @@ impl Principals {
         client.env.rng.fill(&mut chance);
         let id = known.as_ref().and_then(|u| u.id);
         let found = credentials(known.as_ref(), &name, first.mechanism);
-        let (scram, answer) = Scram::challenge(
-            first.mechanism,
-            message,
-            first.db,
-            found,
+        let answer = client.login().begin(
+            Begun {
+                name,
+                id,
+                mechanism: first.mechanism,
+                first: message,
+                found,
+                skips_empty: first.skips_empty,
+                in_text: first.in_text,
+            },
             &self.decoy,
             iterations,
             &chance,
-            first.skips_empty,
         );
-        client.login().begin(Conversation { name, id, scram, in_text: first.in_text });
         Ok(answer)
     }
 

@@ -19,8 +19,7 @@ pub(in crate::commands) async fn start(server: &Server, ctx: &OpCtx, req: Reques
 pub(in crate::commands) async fn go_on(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = SaslContinueArgs::parse(&req)?;
     let (message, _) = payload(&args.payload)?;
-    let (answer, in_text) =
-        server.principals.continue_login(&ctx.client, args.conversation as i32, &message)?;
+    let (answer, in_text) = server.principals.continue_login(&ctx.client, args.conversation, &message)?;
     let mut r = Reply::new();
     append(&mut r.body, &answer, in_text);
     Ok(r)
