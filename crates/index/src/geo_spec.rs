@@ -90,7 +90,7 @@ pub(crate) fn check(raw: &RawDoc, kind: IndexKind, collation: Option<&RawDoc>) -
     match (kind, collation) {
         (IndexKind::Geo2d, Some(c)) => refused(format!("Index type '2d' does not support collation: {c}")),
         (IndexKind::Geo2dSphere, _) => match raw.get(VERSION_FIELD) {
-            Some(v) if v.as_f64().is_some_and(|n| !(1.0..4.0).contains(&n)) => refused(format!(
+            Some(v) if parse::number(v).is_some_and(|n| !(1.0..4.0).contains(&n)) => refused(format!(
                 "unsupported geo index version {{ {VERSION_FIELD} : {VERSION_FIELD}: {v} }}, only versions: [1,2,3] are \
                  supported"
             )),
@@ -101,21 +101,35 @@ pub(crate) fn check(raw: &RawDoc, kind: IndexKind, collation: Option<&RawDoc>) -
 }
 
 /// Adds an option in its stored form; false when it is not one of these.
-pub(crate) fn put_option(e: Elem<'_>, b: &mut DocBuilder) -> bool {
+pub(crate) fn put_option(e: Elem<'_>, kind: IndexKind, b: &mut DocBuilder) -> bool {
     let n = parse::number(e.value()).unwrap_or(0.0);
     match e.name() {
-        "bits" | "finestIndexedLevel" | "coarsestIndexedLevel" => {
+        "textIndexVersion" if kind == IndexKind::Text => return false,
+        "textIndexVersion" | "bits" | "finestIndexedLevel" | "coarsestIndexedLevel" => {
             b.i32(e.name(), n as i32);
         }
-        VERSION_FIELD if matches!(e.value(), Value::Double(_)) && n.fract() == 0.0 => {
+        // What is no integer is refused where it counts.
+        VERSION_FIELD if kind != IndexKind::Geo2dSphere || n.fract() == 0.0 => {
             b.i32(e.name(), n as i32);
         }
         "min" | "max" => {
-            b.f64(e.name(), n);
+            // What is no bound is refused where it counts.
+            b.f64(e.name(), if kind == IndexKind::Geo2d { n } else { bound(e.value(), n) });
         }
         _ => return false,
     }
     true
+}
+
+/// What is kept of the bound `n`, as it was given.
+fn bound(given: Value<'_>, n: f64) -> f64 {
+    match given {
+        _ if n.is_nan() => 0.0,
+        // MongoDB takes the least positive number for the least of all.
+        Value::Decimal128(_) if n == f64::NEG_INFINITY => f64::MIN_POSITIVE,
+        Value::Decimal128(_) if n == f64::INFINITY => f64::MAX,
+        _ => n,
+    }
 }
 
 /// Adds the version that is meant when none is given.

@@ -7,8 +7,8 @@
 //! 4. what only the index kind itself knows (one hashed field, 32 fields): [`IndexSpec::check_kind`].
 
 use crate::spec_check::{
-    Fields, cannot_create, check_fields, check_id_collation, check_id_index, check_options, check_ttl,
-    is_odd_id_key, resolve_collation, with_version,
+    Fields, cannot_create, check_fields, check_id_collation, check_id_index, check_id_options, check_options,
+    check_ttl, is_odd_id_key, resolve_collation, with_version,
 };
 use crate::stored_spec::normalized;
 use pando_base::{Error, ErrorCode, Result, limits};
@@ -104,20 +104,24 @@ impl<'a> Draft<'a> {
         if fields.name == "*" {
             return Err(Error::bad_value("The index name '*' is not valid."));
         }
-        if is_odd_id_key(fields.key) {
+        if fields.clustered && !fields.unique {
+            return Err(in_spec(cannot_create(
+                "The 'unique' field is required when 'clustered' is specified",
+            )));
+        }
+        let with_v = with_version(raw, fields.version);
+        let is_odd = is_odd_id_key(fields.key);
+        if is_odd && !fields.clustered {
+            check_id_options(&with_v)?;
+        }
+        if is_odd {
             return Err(Error::bad_value(format!(
                 "The field 'key' for an _id index must be {{_id: 1}}, but got {}",
                 fields.key
             )));
         }
-        let with_v = with_version(raw, fields.version);
         if is_of_ids(&fields) {
             check_id_index(&fields, &with_v)?;
-        }
-        if fields.clustered && !fields.unique {
-            return Err(in_spec(cannot_create(
-                "The 'unique' field is required when 'clustered' is specified",
-            )));
         }
         Ok(Draft { raw, fields, with_v, collation: None })
     }

@@ -33,8 +33,7 @@ pub(crate) struct Fields<'a> {
 }
 
 /// Fields that `createIndexes` accepts beside those with rules of their own.
-pub(crate) const PLAIN_NUMBERS: &[&str] =
-    &["2dsphereIndexVersion", "textIndexVersion", "bits", "min", "max", "bucketSize"];
+pub(crate) const PLAIN_NUMBERS: &[&str] = &["2dsphereIndexVersion", "textIndexVersion", "bits", "min", "max"];
 pub(crate) const IGNORED: &[&str] = &["ns", "dropDups", "_id"];
 /// All that the specification of a clustered index may say.
 const CLUSTERED: &[&str] = &["key", "name", "unique", "v", "clustered"];
@@ -302,6 +301,9 @@ fn check_key_value(e: Elem<'_>, plugin: Option<&str>, wildcard: bool) -> Result<
         Value::String("hashed" | "text" | "2d" | "2dsphere") => Ok(()),
         Value::String(BUCKET_2DSPHERE) if e.name().starts_with("data.") => Ok(()),
         Value::String(other) => Err(cannot_create(format!("Unknown index plugin '{other}'"))),
+        Value::Decimal128(d) if d.is_nan() => {
+            Err(cannot_create("Values in the index key pattern cannot be NaN."))
+        }
         Value::Decimal128(d) if !d.is_zero() => Ok(()),
         v if v.is_number() => match v.as_f64() {
             Some(n) if n.is_nan() => Err(cannot_create("Values in the index key pattern cannot be NaN.")),
@@ -405,9 +407,11 @@ pub(crate) fn check_id_index(f: &Fields<'_>, with_v: &RawDoc) -> Result<()> {
             f.key
         )));
     }
-    if f.clustered {
-        return Ok(());
-    }
+    if f.clustered { Ok(()) } else { check_id_options(with_v) }
+}
+
+/// Options that the index on `_id` does not have.
+pub(crate) fn check_id_options(with_v: &RawDoc) -> Result<()> {
     if let Some(e) =
         with_v.iter().find(|e| !matches!(e.name(), "key" | "name" | "v" | "ns" | "_id" | "collation"))
     {
@@ -490,6 +494,7 @@ pub(crate) fn check_options(f: &Fields<'_>) -> Result<()> {
                 "Empty \"storageEngine\" options are invalid. Please remove the field or include valid options.",
             ));
         }
+        crate::storage_engine::check_of_index(d)?;
     }
     if f.kind == IndexKind::Wildcard {
         let unsupported = |what: &str| {

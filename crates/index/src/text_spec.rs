@@ -150,7 +150,7 @@ fn check_path(path: &str) -> Result<()> {
 }
 
 fn version(v: Value<'_>) -> Result<i32> {
-    match v.as_f64().map(|n| n as i32) {
+    match pando_query::geo::parse::number(v).map(|n| n as i32) {
         Some(n @ 1..=3) => Ok(n),
         n => Err(refuse(format!("bad textIndexVersion: {}", n.unwrap_or_default()))),
     }
