@@ -410,29 +410,7 @@ impl IndexChange {
             Some(v) if fields::safe_i64(&v).is_some_and(|n| n > longest) => Some(longest),
             other => other.map(ttl_seconds).transpose()?,
         };
-        let index = match (name, key) {
-            (Some(name), _) => coll.index(name).cloned().ok_or_else(|| not_found(name, &coll.ns))?,
-            (None, key) => {
-                let key = key.unwrap_or(RawDoc::empty());
-                let found: Vec<_> = coll.indexes.iter().filter(|i| same_key(&i.spec.key, key)).collect();
-                match found[..] {
-                    [] => return Err(not_found(key, &coll.ns)),
-                    [one] => one.clone(),
-                    [a, b, ..] => {
-                        return Err(Error::new(
-                            ErrorCode::AmbiguousIndexKeyPattern,
-                            format!(
-                                "index keyPattern {key} matches {} indexes, must use index name. Conflicting \
-                                 indexes:{}, {}",
-                                found.len(),
-                                a.spec.doc,
-                                b.spec.doc
-                            ),
-                        ));
-                    }
-                }
-            }
-        };
+        let index = chosen_index(coll, name, key)?;
         Ok(Some(IndexChange { index, expire_after_seconds: expire, hidden, unique, prepare_unique: prepare }))
     }
 
@@ -541,6 +519,28 @@ fn truth(f: Elem<'_>, v: Value<'_>) -> Result<bool> {
         return Ok(v.is_truthy());
     }
     Err(wrong_type("collMod.index", f, "types '[bool, long, int, decimal, double']"))
+}
+
+/// The one index of this name, or with this key.
+fn chosen_index(coll: &Collection, name: Option<&str>, key: Option<&RawDoc>) -> Result<Arc<Index>> {
+    if let Some(name) = name {
+        return coll.index(name).cloned().ok_or_else(|| not_found(name, &coll.ns));
+    }
+    let key = key.unwrap_or(RawDoc::empty());
+    let found: Vec<_> = coll.indexes.iter().filter(|i| same_key(&i.spec.key, key)).collect();
+    match found[..] {
+        [] => Err(not_found(key, &coll.ns)),
+        [one] => Ok(one.clone()),
+        [a, b, ..] => Err(Error::new(
+            ErrorCode::AmbiguousIndexKeyPattern,
+            format!(
+                "index keyPattern {key} matches {} indexes, must use index name. Conflicting indexes:{}, {}",
+                found.len(),
+                a.spec.doc,
+                b.spec.doc
+            ),
+        )),
+    }
 }
 
 fn not_found(what: impl std::fmt::Display, ns: &Namespace) -> Error {
