@@ -30,6 +30,8 @@ pub struct Options {
     pub port: u16,
     /// How many unexplained differences of a kind are shrunk; what comes after them is told as it is.
     pub shrunk: usize,
+    /// Programs of other classes are passed over.
+    pub only: Option<Class>,
 }
 
 /// What was wrong with the server itself.
@@ -157,7 +159,8 @@ impl Run {
         let (begun, mut told) = (Instant::now(), Instant::now());
         while next < end && self.options.until.is_none_or(|until| Instant::now() < until) {
             let last = (next + BATCH).min(end);
-            let batch: Vec<Program> = (next..last).map(Program::of).collect();
+            let wanted = |p: &Program| self.options.only.is_none_or(|only| p.class == only);
+            let batch: Vec<Program> = (next..last).map(Program::of).filter(wanted).collect();
             self.batch(&batch)?;
             self.done += last - next;
             if (last - from) / LEAKS_EVERY != (next - from) / LEAKS_EVERY {
