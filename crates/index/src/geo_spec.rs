@@ -1,6 +1,7 @@
 //! What the specification of an index on places may say, and what it says when it says nothing.
 
 use crate::spec::IndexSpec;
+use crate::spec_check::integer;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuilder, Elem, RawDoc, Value};
 use pando_query::geo::{GeoIndex, Grid, parse};
@@ -106,11 +107,11 @@ pub(crate) fn put_option(e: Elem<'_>, kind: IndexKind, b: &mut DocBuilder) -> bo
     match e.name() {
         "textIndexVersion" if kind == IndexKind::Text => return false,
         "textIndexVersion" | "bits" | "finestIndexedLevel" | "coarsestIndexedLevel" => {
-            b.i32(e.name(), n as i32);
+            b.i32(e.name(), integer(e.value()).unwrap_or_default());
         }
         // What is no integer is refused where it counts.
         VERSION_FIELD if kind != IndexKind::Geo2dSphere || n.fract() == 0.0 => {
-            b.i32(e.name(), n as i32);
+            b.i32(e.name(), integer(e.value()).unwrap_or_default());
         }
         "min" | "max" => {
             // What is no bound is refused where it counts.
@@ -126,8 +127,7 @@ fn bound(given: Value<'_>, n: f64) -> f64 {
     match given {
         _ if n.is_nan() => 0.0,
         // MongoDB takes the least positive number for the least of all.
-        Value::Decimal128(_) if n == f64::NEG_INFINITY => f64::MIN_POSITIVE,
-        Value::Decimal128(_) if n == f64::INFINITY => f64::MAX,
+        Value::Decimal128(_) => n.clamp(f64::MIN_POSITIVE, f64::MAX),
         _ => n,
     }
 }

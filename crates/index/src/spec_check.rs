@@ -4,6 +4,7 @@ use crate::spec::{is_id_key, is_wildcard_name, kind_of, plugin_name, seconds};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
 use pando_query::collation::Collation;
+use pando_query::geo::parse::number;
 use pando_query::source::IndexKind;
 use pando_query::timeseries::BUCKET_2DSPHERE;
 
@@ -11,10 +12,18 @@ pub(crate) fn cannot_create(message: impl Into<std::borrow::Cow<'static, str>>) 
     Error::new(ErrorCode::CannotCreateIndex, message)
 }
 
-/// `_id` alone with another number than 1 (2 and more pass in MongoDB too).
+/// `_id` alone with a number that is 1 or -1 as an integer, but not 1. Others pass in MongoDB too.
 pub(crate) fn is_odd_id_key(key: &RawDoc) -> bool {
-    let odd = |n: f64| n != 1.0 && n < 2.0;
-    key.count() == 1 && key.first().is_some_and(|e| e.name() == "_id" && e.value().as_f64().is_some_and(odd))
+    let odd = |v: Value<'_>| matches!(integer(v), Some(1 | -1)) && number(v) != Some(1.0);
+    key.count() == 1 && key.first().is_some_and(|e| e.name() == "_id" && odd(e.value()))
+}
+
+/// A number as 32 bits: cut off, or a decimal rounded to the nearest, and the even one of two.
+pub(crate) fn integer(v: Value<'_>) -> Option<i32> {
+    match v {
+        Value::Decimal128(_) => number(v).map(|n| n.round_ties_even() as i32),
+        v => number(v).map(|n| n as i32),
+    }
 }
 
 /// The fields of a specification after the first round of checks.
@@ -301,11 +310,7 @@ fn check_key_value(e: Elem<'_>, plugin: Option<&str>, wildcard: bool) -> Result<
         Value::String("hashed" | "text" | "2d" | "2dsphere") => Ok(()),
         Value::String(BUCKET_2DSPHERE) if e.name().starts_with("data.") => Ok(()),
         Value::String(other) => Err(cannot_create(format!("Unknown index plugin '{other}'"))),
-        Value::Decimal128(d) if d.is_nan() => {
-            Err(cannot_create("Values in the index key pattern cannot be NaN."))
-        }
-        Value::Decimal128(d) if !d.is_zero() => Ok(()),
-        v if v.is_number() => match v.as_f64() {
+        v if v.is_number() => match number(v) {
             Some(n) if n.is_nan() => Err(cannot_create("Values in the index key pattern cannot be NaN.")),
             Some(n) if n != 0.0 => {
                 if wildcard && is_wildcard_name(e.name()) && n < 0.0 {

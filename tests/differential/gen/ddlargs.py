@@ -171,6 +171,19 @@ def orders(rnd):
         for more in ({"dryRun": False}, {"dryRun": True}, {"isTimeseriesNamespace": False}, {"isTimeseriesNamespace": True}, {"dryRun": False, "viewOn": "src"}, {"index": {"unique": True}}, {"index": {"name": "a", "unique": True}}, {"index": {"name": "a", "keyPattern": {}, "unique": True}}, {"index": {"name": "a", "expireAfterSeconds": -2.5}}, {"index": {"keyPattern": {"a": 1}, "expireAfterSeconds": -2.5}}, {"index": {"name": "a", "expireAfterSeconds": 1e19}},
                      {"pipeline": [], "validator": {"u": {"$geoWithin": {}}}}, {"viewOn": "z", "validator": {"$text": {}}}, {"pipeline": [], "expireAfterSeconds": 10}, {"pipeline": [], "timeseries": {}}):
             yield {"pre": [kind], "cmd": {"collMod": "w", **more}, "after": False}
+    for on in ("a$b", ".x", "a\0b", "", "w"):
+        for more in ({}, {"pipeline": []}, {"pipeline": [{"$foo": 1}]}):
+            yield {"pre": [kinds[1]], "cmd": {"collMod": "w", "viewOn": on, **more}, "after": False}
+    for key in ({"_id": 1}, {"_id": -1}, {"a": 1}, {"_id": "hashed"}):
+        for more in ({}, {"storageEngine": {}}, {"hidden": True}, {"clustered": True}, {"clustered": True, "unique": True}, {"v": 1}):
+            yield {"docs": [], "cmd": {"createIndexes": "w", "indexes": [{"key": key, "name": "*", **more}]}, "after": False}
+    for n in (-2, -1.5, 0.5, 1.5, 2, -1e300, D("0.5"), D("0.6"), D("1.4"), D("1.5"), D("-0.6"), D("-1.5"), D("1.0"), D("1E+40")):
+        yield {"docs": [], "cmd": {"createIndexes": "w", "indexes": [{"key": {"_id": n}, "name": "a"}]}, "after": False, "then": [{"listIndexes": "w"}]}
+    for n in (D("-1"), D("2"), D("-1E+40"), D("NaN"), D("1E-4000")):
+        for field in ("a", "$**", "a.$**"):
+            yield {"docs": [{"_id": 1, "a": 1}, {"_id": 2, "a": 2}], "cmd": {"createIndexes": "w", "indexes": [{"key": {field: n}, "name": "a"}]}, "after": False, "then": [{"listIndexes": "w"}] + ([{"find": "w", "hint": "a", "projection": {"_id": 1}}] if field == "a" else [])}
+        for field in ("o.x", "t", "m"):
+            yield {"pre": [{"create": "w", "timeseries": {"timeField": "t", "metaField": "m"}}], "cmd": {"createIndexes": "w", "indexes": [{"key": {field: n}, "name": "a", "unique": True}]}, "after": False}
     for unique in (True, False):
         yield {"before": [{"drop": "nosuch"}], "cmd": {"collMod": "nosuch", "index": {"name": "a", "unique": unique}}, "after": False}
     listed = [{"listIndexes": "w"}]
@@ -184,7 +197,7 @@ def orders(rnd):
         yield {"pre": [capped], "cmd": {"createIndexes": "w", "indexes": [{"key": {"g": 1}, "name": "a", "expireAfterSeconds": 1}]}, "after": False}
     for n in (D("NaN"), D("0"), D("Infinity"), NAN, 0.0):
         yield {"docs": [], "cmd": {"createIndexes": "w", "indexes": [{"key": {"a": n}, "name": "a"}]}, "after": False}
-    numbers = [D("-9.999999999999999999999999999999999E+6144"), D("2.5"), D("3"), 2.7, 3.0, 1e300, NAN, L(3), L(2**40), D("NaN"), -2.5, 1]
+    numbers = [D("2.7"), D("-2.7"), D("-9.999999999999999999999999999999999E+6144"), D("2.5"), D("3"), 2.7, 3.0, 1e300, NAN, L(3), L(2**40), D("NaN"), -2.5, 1]
     for option in ("2dsphereIndexVersion", "textIndexVersion", "bits", "min", "max"):
         for n in numbers:
             yield {"docs": [], "cmd": {"createIndexes": "w", "indexes": [{"key": {"s": 1}, "name": "a", option: n}]}, "after": False, "then": listed}

@@ -120,7 +120,10 @@ impl Catalog {
                 ("isTimeseriesNamespace", _) => {}
                 ("dryRun", v) if !v.is_truthy() => {}
                 ("viewOn", Value::String("")) => return Err(Error::bad_value("'viewOn' cannot be empty")),
-                ("viewOn", Value::String(on)) => new.on = Namespace::unchecked(ns.db(), on),
+                ("viewOn", Value::String(on)) => {
+                    new.on = Namespace::new(ns.db(), on)?;
+                    views::check_target(on)?;
+                }
                 ("pipeline", Value::Array(stages)) => new.pipeline = stages.to_buf(),
                 (name, _) => {
                     return Err(Error::new(

@@ -160,10 +160,7 @@ impl Catalog {
         if let Some(taken) = self.taken(ns, true) {
             return Err(taken);
         }
-        if on.contains('$') {
-            let text = format!("invalid name for 'viewOn': {on}");
-            return Err(Error::new(ErrorCode::InvalidNamespace, text));
-        }
+        views::check_target(on)?;
         let view = views::from_options(ns, options)?;
         let system = Namespace::unchecked(ns.db(), names::SYSTEM_VIEWS);
         let _db = self.lock_database(ns.db()).await;
