@@ -166,6 +166,10 @@ def orders(rnd):
     for key in ({}, {"_id": 1}, {"a": 1}):
         for version in ({}, {"v": 1}):
             yield {"cmd": {"create": "w", "clusteredIndex": {"key": key, "unique": False, **version}}}
+    for on in (False, True):
+        for more in ({"capped": True, "size": 10}, {"capped": True}, {"capped": True, "max": 3}, {"capped": True, "size": 10, "max": 2}, {"size": 10}, {"max": 3}, {"expireAfterSeconds": 5}, {"expireAfterSeconds": -5}, {"capped": True, "expireAfterSeconds": 5}, {}):
+            yield {"cmd": {"create": "w", "clusteredIndex": on, **more}, "after": False}
+    yield {"pre": [{"create": "w", "timeseries": {"timeField": "t"}}], "cmd": {"createIndexes": "w", "indexes": [{"key": {"a": 1}, "name": "a"}], "isTimeseriesNamespace": True, "writeConcern": {"j": "x"}}, "after": False}
     kinds = [{"create": "w"}, {"create": "w", "viewOn": "src"}]
     for kind in kinds:
         for more in ({"dryRun": False}, {"dryRun": True}, {"isTimeseriesNamespace": False}, {"isTimeseriesNamespace": True}, {"dryRun": False, "viewOn": "src"}, {"index": {"unique": True}}, {"index": {"name": "a", "unique": True}}, {"index": {"name": "a", "keyPattern": {}, "unique": True}}, {"index": {"name": "a", "expireAfterSeconds": -2.5}}, {"index": {"keyPattern": {"a": 1}, "expireAfterSeconds": -2.5}}, {"index": {"name": "a", "expireAfterSeconds": 1e19}},

@@ -27,7 +27,7 @@ impl CreateArgs<'_> {
     /// Error when the fields do not go together for the collection `ns`. Rows that are older than `now_secs` of the clock
     /// cannot be asked for.
     pub fn check_form(&self, ns: &Namespace) -> Result<()> {
-        if self.is_clustered() {
+        if self.clustered.is_some() {
             check_bounds_of_clustered(self)?;
         }
         check_capped(self)?;
@@ -43,7 +43,7 @@ impl CreateArgs<'_> {
         if let Some(config) = self.encrypted_fields {
             encrypted_fields::check(config, self)?;
         }
-        let placed = self.time_series.is_some() || self.is_clustered();
+        let placed = self.time_series.is_some() || self.clustered.is_some();
         if self.expire_after_seconds.is_some() && !placed {
             return Err(invalid(
                 "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' \
@@ -74,6 +74,9 @@ impl CreateArgs<'_> {
             TimeSeries::parse(series)?;
         }
         if let Some(v) = self.expire_after_seconds {
+            if self.time_series.is_none() && !self.is_clustered() {
+                return Err(invalid("'expireAfterSeconds' requires clustering to be enabled"));
+            }
             check_reach(ttl_seconds(v)?, now_secs)?;
         }
         if self.encrypted_fields.is_some() {
@@ -100,7 +103,7 @@ pub(super) fn invalid(message: &'static str) -> Error {
 
 fn check_capped(a: &CreateArgs<'_>) -> Result<()> {
     match (a.is_capped(), a.size) {
-        (true, None) if !a.is_clustered() => {
+        (true, None) if a.clustered.is_none() => {
             Err(invalid("the 'size' field is required when 'capped' is true"))
         }
         (false, size) if size.is_some() || a.max.is_some() => Err(invalid(

@@ -21,8 +21,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         false => Vec::new(),
     };
     let specs = if ignore_unknown { known.iter().map(|s| &**s).collect() } else { specs };
-    let series = server.access.series_of_definition(&ns, args.by_buckets == Some(true))?;
     ctx.arguments_read()?;
+    let series = server.access.series_of_definition(&ns, args.by_buckets == Some(true))?;
     let on_buckets: Vec<DocBuf> = match &series {
         Some(s) => {
             let definitions = server.access.definitions();
