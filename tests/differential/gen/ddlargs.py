@@ -210,6 +210,7 @@ def orders(rnd):
             yield {"docs": [], "cmd": {"createIndexes": "w", "indexes": [{"key": {"s": kind}, "name": "a", option: n}]}, "after": False, "then": listed}
     for more in ({}, {"cursor": 1}, {"foo": 1}):
         yield {"db": "admin", "cmd": {"getLog": 1, **more}}
+        yield {"db": "admin", "cmd": {"logMessage": 1, **more}}
     for cursor in (1, None, "a", L(1)):
         for more in ({}, {"collection": "x"}, {"collection": ""}, {"collection": 1}, {"batchSize": -1}):
             if cursor != L(1) or more.get("collection") != "x":
