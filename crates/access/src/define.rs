@@ -12,6 +12,10 @@ impl Access {
     pub fn taken(&self, ns: &Namespace, by_a_view: bool) -> Option<Error> {
         self.catalog.taken(ns, by_a_view)
     }
+    /// Creates the collection that definitions of views like `ns` are kept in, where there is none.
+    pub async fn make_room_for_views(&self, ctx: &OpCtx, ns: &Namespace) -> Result<()> {
+        self.outside_transaction(ctx)?.make_room_for_views(ns).await
+    }
     /// Creates a collection, a time series or a view. In a transaction it becomes part of that: its position is then
     /// [`OpTime::NULL`].
     pub async fn create(&self, ctx: &OpCtx, ns: &Namespace, options: CollectionOptions) -> Result<OpTime> {

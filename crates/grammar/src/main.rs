@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 use pando_grammar::admin::Admin;
+use pando_grammar::draw::Class;
 use pando_grammar::program::Program;
 use pando_grammar::report::json;
 use pando_grammar::run::{Options, Run};
@@ -15,7 +16,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str =
     "usage: grammar [--programs N] [--seed N] [--seconds N] [--against mongodb://HOST:PORT] [--admin]
-               [--shrink N] [--port N] [--out FILE] | grammar show SEED";
+               [--only read|write|definitions|server] [--shrink N] [--port N] [--out FILE] | grammar show SEED";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -33,6 +34,16 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         _ => fuzz(&args),
+    }
+}
+
+fn class(name: &str) -> Option<Class> {
+    match name {
+        "read" => Some(Class::Read),
+        "write" => Some(Class::Write),
+        "definitions" => Some(Class::Ddl),
+        "server" => Some(Class::Server),
+        _ => None,
     }
 }
 
@@ -56,6 +67,7 @@ impl Asked {
             folder: std::env::temp_dir().join(format!("pando-grammar-{}", std::process::id())),
             port: 0,
             shrunk: 20,
+            only: None,
         };
         let (mut out, mut admin) = (None, false);
         let mut rest = args.iter();
@@ -73,6 +85,7 @@ impl Asked {
                 }
                 "--against" => options.against = Some(v.clone()),
                 "--shrink" => options.shrunk = v.parse().unwrap_or(20),
+                "--only" => options.only = Some(class(v)?),
                 "--port" => options.port = v.parse().unwrap_or(0),
                 "--out" => out = Some(v.clone()),
                 _ => return None,

@@ -30,6 +30,8 @@ pub struct Options {
     pub port: u16,
     /// How many unexplained differences of a kind are shrunk; what comes after them is told as it is.
     pub shrunk: usize,
+    /// Programs of other classes are passed over.
+    pub only: Option<Class>,
 }
 
 /// What was wrong with the server itself.
@@ -60,6 +62,8 @@ pub struct Run {
     pending: Vec<(Program, Difference)>,
     /// What is left behind in the database of definitions differs.
     definitions_differ: bool,
+    /// Our server was started on an empty folder; the reference still has what programs have left there.
+    began_again: bool,
     /// Seeds of the batches during which the reference ended.
     pub reference_ended: Vec<u64>,
 }
@@ -133,6 +137,7 @@ impl Run {
             their_cursors: Vec::new(),
             pending: Vec::new(),
             definitions_differ: false,
+            began_again: false,
             reference_ended: Vec::new(),
         })
     }
@@ -154,7 +159,8 @@ impl Run {
         let (begun, mut told) = (Instant::now(), Instant::now());
         while next < end && self.options.until.is_none_or(|until| Instant::now() < until) {
             let last = (next + BATCH).min(end);
-            let batch: Vec<Program> = (next..last).map(Program::of).collect();
+            let wanted = |p: &Program| self.options.only.is_none_or(|only| p.class == only);
+            let batch: Vec<Program> = (next..last).map(Program::of).filter(wanted).collect();
             self.batch(&batch)?;
             self.done += last - next;
             if (last - from) / LEAKS_EVERY != (next - from) / LEAKS_EVERY {
@@ -193,6 +199,9 @@ impl Run {
     /// Runs programs until all are done or the connection breaks; how many are behind us.
     fn part(&mut self, programs: &[Program]) -> std::io::Result<usize> {
         let calls = || programs.iter().flat_map(Program::calls).map(|c| (c.db.as_str(), &c.cmd));
+        if std::mem::take(&mut self.began_again) {
+            self.begin_alike()?;
+        }
         if let Some(pair) = &mut self.pair {
             pair.theirs.send(calls());
         }
@@ -222,7 +231,6 @@ impl Run {
             }
             alone = alone || self.compare(p, &ours).is_err();
         }
-        self.look_into_differences();
         self.close(&open)?;
         if std::mem::take(&mut self.definitions_differ) && !alone {
             alone = self.forget_definitions().is_err();
@@ -230,6 +238,8 @@ impl Run {
         if alone || self.close_theirs().is_err() {
             self.take_up_the_reference(programs)?;
         }
+        // Only now, for they are run again, each by itself.
+        self.look_into_differences();
         Ok(programs.len())
     }
 
@@ -294,15 +304,23 @@ impl Run {
 
     /// The reference ended; somebody starts it again. What is left of these programs is not compared.
     fn take_up_the_reference(&mut self, programs: &[Program]) -> std::io::Result<()> {
-        let Some(uri) = self.options.against.clone() else { return Ok(()) };
         let seed = programs.first().map_or(0, |p| p.seed);
-        eprintln!("the reference ended in the batch of seed {seed}");
-        self.reference_ended.push(seed);
+        if self.pair.is_some() {
+            eprintln!("the reference ended in the batch of seed {seed}");
+            self.reference_ended.push(seed);
+        }
+        self.begin_alike()
+    }
+
+    /// Both servers hold what programs find, and nothing that one of them has left.
+    fn begin_alike(&mut self) -> std::io::Result<()> {
+        let Some(uri) = self.options.against.clone() else { return Ok(()) };
         self.their_cursors.clear();
         let theirs = connected_again(|| prepare(host_of(&uri)))?;
         if let Some(pair) = &mut self.pair {
             pair.theirs = theirs;
         }
+        self.wire = prepare(&self.server.address())?;
         Ok(())
     }
 
@@ -334,6 +352,7 @@ impl Run {
         }
         if let Some(pair) = &mut self.pair {
             pair.ours = Wire::connect(&self.server.address())?;
+            self.began_again |= ended || hangs;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! What the specification of an index on places may say, and what it says when it says nothing.
 
 use crate::spec::IndexSpec;
+use crate::spec_check::integer;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuilder, Elem, RawDoc, Value};
 use pando_query::geo::{GeoIndex, Grid, parse};
@@ -90,7 +91,7 @@ pub(crate) fn check(raw: &RawDoc, kind: IndexKind, collation: Option<&RawDoc>) -
     match (kind, collation) {
         (IndexKind::Geo2d, Some(c)) => refused(format!("Index type '2d' does not support collation: {c}")),
         (IndexKind::Geo2dSphere, _) => match raw.get(VERSION_FIELD) {
-            Some(v) if v.as_f64().is_some_and(|n| !(1.0..4.0).contains(&n)) => refused(format!(
+            Some(v) if parse::number(v).is_some_and(|n| !(1.0..4.0).contains(&n)) => refused(format!(
                 "unsupported geo index version {{ {VERSION_FIELD} : {VERSION_FIELD}: {v} }}, only versions: [1,2,3] are \
                  supported"
             )),
@@ -101,21 +102,34 @@ pub(crate) fn check(raw: &RawDoc, kind: IndexKind, collation: Option<&RawDoc>) -
 }
 
 /// Adds an option in its stored form; false when it is not one of these.
-pub(crate) fn put_option(e: Elem<'_>, b: &mut DocBuilder) -> bool {
+pub(crate) fn put_option(e: Elem<'_>, kind: IndexKind, b: &mut DocBuilder) -> bool {
     let n = parse::number(e.value()).unwrap_or(0.0);
     match e.name() {
-        "bits" | "finestIndexedLevel" | "coarsestIndexedLevel" => {
-            b.i32(e.name(), n as i32);
+        "textIndexVersion" if kind == IndexKind::Text => return false,
+        "textIndexVersion" | "bits" | "finestIndexedLevel" | "coarsestIndexedLevel" => {
+            b.i32(e.name(), integer(e.value()).unwrap_or_default());
         }
-        VERSION_FIELD if matches!(e.value(), Value::Double(_)) && n.fract() == 0.0 => {
-            b.i32(e.name(), n as i32);
+        // What is no integer is refused where it counts.
+        VERSION_FIELD if kind != IndexKind::Geo2dSphere || n.fract() == 0.0 => {
+            b.i32(e.name(), integer(e.value()).unwrap_or_default());
         }
         "min" | "max" => {
-            b.f64(e.name(), n);
+            // What is no bound is refused where it counts.
+            b.f64(e.name(), if kind == IndexKind::Geo2d { n } else { bound(e.value(), n) });
         }
         _ => return false,
     }
     true
+}
+
+/// What is kept of the bound `n`, as it was given.
+fn bound(given: Value<'_>, n: f64) -> f64 {
+    match given {
+        _ if n.is_nan() => 0.0,
+        // MongoDB takes the least positive number for the least of all.
+        Value::Decimal128(_) => n.clamp(f64::MIN_POSITIVE, f64::MAX),
+        _ => n,
+    }
 }
 
 /// Adds the version that is meant when none is given.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   createIndexes ──► spec.rs spec_check.rs ─► stored_spec.rs   what may be asked for, and the form that is stored
-//!                     partial.rs geo_spec.rs text_spec.rs wildcard.rs collation.rs ttl.rs   options with rules of their own
+//!                     partial.rs geo_spec.rs text_spec.rs wildcard.rs collation.rs ttl.rs storage_engine.rs   options with rules of their own
 //!
 //!   document ───────► keys.rs ─► key_set.rs           plain, compound and hashed fields, arrays
 //!                     geo_keys.rs text_keys.rs wildcard_keys.rs bucket_keys.rs        what other kinds do
@@ -22,6 +22,7 @@ mod keys;
 mod partial;
 mod spec;
 mod spec_check;
+pub mod storage_engine;
 mod stored_spec;
 mod text_keys;
 mod text_spec;

@@ -7,12 +7,13 @@
 //! 4. what only the index kind itself knows (one hashed field, 32 fields): [`IndexSpec::check_kind`].
 
 use crate::spec_check::{
-    Fields, cannot_create, check_fields, check_id_collation, check_id_index, check_options, check_ttl,
-    is_odd_id_key, resolve_collation, with_version,
+    Fields, cannot_create, check_fields, check_id_collation, check_id_index, check_id_options, check_options,
+    check_ttl, is_odd_id_key, resolve_collation, with_version,
 };
 use crate::stored_spec::normalized;
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
+use pando_query::geo::parse::number;
 use pando_query::source::{FieldKind, IndexField, IndexKind};
 use pando_query::timeseries::BUCKET_2DSPHERE;
 
@@ -101,23 +102,27 @@ impl<'a> Draft<'a> {
     fn new(raw: &'a RawDoc) -> Result<Draft<'a>> {
         let in_spec = |e: Error| e.context(format_args!("Error in specification {raw}"));
         let fields = check_fields(raw).map_err(in_spec)?;
-        if fields.name == "*" {
-            return Err(Error::bad_value("The index name '*' is not valid."));
+        if fields.clustered && !fields.unique {
+            return Err(in_spec(cannot_create(
+                "The 'unique' field is required when 'clustered' is specified",
+            )));
         }
-        if is_odd_id_key(fields.key) {
+        let with_v = with_version(raw, fields.version);
+        let is_odd = is_odd_id_key(fields.key);
+        if is_odd && !fields.clustered {
+            check_id_options(&with_v)?;
+        }
+        if is_odd {
             return Err(Error::bad_value(format!(
                 "The field 'key' for an _id index must be {{_id: 1}}, but got {}",
                 fields.key
             )));
         }
-        let with_v = with_version(raw, fields.version);
+        if fields.name == "*" && !is_id_key(fields.key) {
+            return Err(Error::bad_value("The index name '*' is not valid."));
+        }
         if is_of_ids(&fields) {
             check_id_index(&fields, &with_v)?;
-        }
-        if fields.clustered && !fields.unique {
-            return Err(in_spec(cannot_create(
-                "The 'unique' field is required when 'clustered' is specified",
-            )));
         }
         Ok(Draft { raw, fields, with_v, collation: None })
     }
@@ -312,7 +317,7 @@ pub fn same_key(a: &RawDoc, b: &RawDoc) -> bool {
             (None, None) => return true,
             (Some(p), Some(q)) => {
                 let same = p.name_bytes() == q.name_bytes()
-                    && match (p.value().as_f64(), q.value().as_f64()) {
+                    && match (number(p.value()), number(q.value())) {
                         (Some(m), Some(n)) => m == n,
                         (None, None) => p.ty == q.ty && p.data() == q.data(),
                         _ => false,
@@ -328,7 +333,7 @@ pub fn same_key(a: &RawDoc, b: &RawDoc) -> bool {
 
 /// Exactly `{_id: 1}` (any numeric type).
 pub fn is_id_key(key: &RawDoc) -> bool {
-    key.count() == 1 && key.first().is_some_and(|e| e.name() == "_id" && e.value().as_f64() == Some(1.0))
+    key.count() == 1 && key.first().is_some_and(|e| e.name() == "_id" && number(e.value()) == Some(1.0))
 }
 
 fn index_field(e: Elem<'_>) -> IndexField {
@@ -336,7 +341,7 @@ fn index_field(e: Elem<'_>) -> IndexField {
         Value::String("hashed") => FieldKind::Hashed,
         Value::String("text") => FieldKind::Text,
         Value::String("2d" | "2dsphere" | BUCKET_2DSPHERE) => FieldKind::Geo,
-        v if v.as_f64().is_some_and(|n| n < 0.0) => FieldKind::Descending,
+        v if number(v).is_some_and(|n| n < 0.0) => FieldKind::Descending,
         _ => FieldKind::Ascending,
     };
     IndexField { path: e.name().to_owned(), kind }

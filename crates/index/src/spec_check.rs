@@ -4,6 +4,7 @@ use crate::spec::{is_id_key, is_wildcard_name, kind_of, plugin_name, seconds};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, RawDoc, Value};
 use pando_query::collation::Collation;
+use pando_query::geo::parse::number;
 use pando_query::source::IndexKind;
 use pando_query::timeseries::BUCKET_2DSPHERE;
 
@@ -11,10 +12,18 @@ pub(crate) fn cannot_create(message: impl Into<std::borrow::Cow<'static, str>>) 
     Error::new(ErrorCode::CannotCreateIndex, message)
 }
 
-/// `_id` alone with another number than 1 (2 and more pass in MongoDB too).
+/// `_id` alone with a number that is 1 or -1 as an integer, but not 1. Others pass in MongoDB too.
 pub(crate) fn is_odd_id_key(key: &RawDoc) -> bool {
-    let odd = |n: f64| n != 1.0 && n < 2.0;
-    key.count() == 1 && key.first().is_some_and(|e| e.name() == "_id" && e.value().as_f64().is_some_and(odd))
+    let odd = |v: Value<'_>| matches!(integer(v), Some(1 | -1)) && number(v) != Some(1.0);
+    key.count() == 1 && key.first().is_some_and(|e| e.name() == "_id" && odd(e.value()))
+}
+
+/// A number as 32 bits: cut off, or a decimal rounded to the nearest, and the even one of two.
+pub(crate) fn integer(v: Value<'_>) -> Option<i32> {
+    match v {
+        Value::Decimal128(_) => number(v).map(|n| n.round_ties_even() as i32),
+        v => number(v).map(|n| n as i32),
+    }
 }
 
 /// The fields of a specification after the first round of checks.
@@ -33,8 +42,7 @@ pub(crate) struct Fields<'a> {
 }
 
 /// Fields that `createIndexes` accepts beside those with rules of their own.
-pub(crate) const PLAIN_NUMBERS: &[&str] =
-    &["2dsphereIndexVersion", "textIndexVersion", "bits", "min", "max", "bucketSize"];
+pub(crate) const PLAIN_NUMBERS: &[&str] = &["2dsphereIndexVersion", "textIndexVersion", "bits", "min", "max"];
 pub(crate) const IGNORED: &[&str] = &["ns", "dropDups", "_id"];
 /// All that the specification of a clustered index may say.
 const CLUSTERED: &[&str] = &["key", "name", "unique", "v", "clustered"];
@@ -302,8 +310,7 @@ fn check_key_value(e: Elem<'_>, plugin: Option<&str>, wildcard: bool) -> Result<
         Value::String("hashed" | "text" | "2d" | "2dsphere") => Ok(()),
         Value::String(BUCKET_2DSPHERE) if e.name().starts_with("data.") => Ok(()),
         Value::String(other) => Err(cannot_create(format!("Unknown index plugin '{other}'"))),
-        Value::Decimal128(d) if !d.is_zero() => Ok(()),
-        v if v.is_number() => match v.as_f64() {
+        v if v.is_number() => match number(v) {
             Some(n) if n.is_nan() => Err(cannot_create("Values in the index key pattern cannot be NaN.")),
             Some(n) if n != 0.0 => {
                 if wildcard && is_wildcard_name(e.name()) && n < 0.0 {
@@ -405,9 +412,11 @@ pub(crate) fn check_id_index(f: &Fields<'_>, with_v: &RawDoc) -> Result<()> {
             f.key
         )));
     }
-    if f.clustered {
-        return Ok(());
-    }
+    if f.clustered { Ok(()) } else { check_id_options(with_v) }
+}
+
+/// Options that the index on `_id` does not have.
+pub(crate) fn check_id_options(with_v: &RawDoc) -> Result<()> {
     if let Some(e) =
         with_v.iter().find(|e| !matches!(e.name(), "key" | "name" | "v" | "ns" | "_id" | "collation"))
     {
@@ -490,6 +499,7 @@ pub(crate) fn check_options(f: &Fields<'_>) -> Result<()> {
                 "Empty \"storageEngine\" options are invalid. Please remove the field or include valid options.",
             ));
         }
+        crate::storage_engine::check_of_index(d)?;
     }
     if f.kind == IndexKind::Wildcard {
         let unsupported = |what: &str| {

@@ -31,7 +31,7 @@ pub(crate) fn normalized(raw: &RawDoc, f: &Fields<'_>, collation: Option<&RawDoc
             "expireAfterSeconds" => {
                 b.i32_or_i64(e.name(), seconds(e.value()).unwrap_or(i64::from(i32::MAX)));
             }
-            _ if crate::geo_spec::put_option(e, &mut b) => {}
+            _ if crate::geo_spec::put_option(e, f.kind, &mut b) => {}
             _ => {
                 b.elem(e);
             }

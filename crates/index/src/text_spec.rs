@@ -2,6 +2,7 @@
 //!
 //! `{a: "text", b: 1}` is stored as `{_fts: "text", _ftsx: 1, b: 1}` with `weights: {a: 1}`.
 
+use crate::spec_check::integer;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 use pando_query::text::{Language, SCORE_FIELD, TERM_FIELD};
@@ -150,7 +151,7 @@ fn check_path(path: &str) -> Result<()> {
 }
 
 fn version(v: Value<'_>) -> Result<i32> {
-    match v.as_f64().map(|n| n as i32) {
+    match integer(v) {
         Some(n @ 1..=3) => Ok(n),
         n => Err(refuse(format!("bad textIndexVersion: {}", n.unwrap_or_default()))),
     }

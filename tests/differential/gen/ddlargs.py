@@ -149,4 +149,80 @@ def mistakes(rnd):
         yield {"cmd": {"filemd5": file}}
 
 
-TOPICS = {"ddl.args.mistakes": mistakes, "ddl.args.create": create, "ddl.args.collmod": collmod, "ddl.args.others": others}
+def orders(rnd):
+    """What a definition is refused for first, and what a refused view leaves behind."""
+    view, there = {"viewOn": "z"}, [{"$db": "df2", "dropDatabase": 1}, {"$db": "df2", "create": "y"}]
+    names = [{"$db": "df2", "listCollections": 1, "nameOnly": True}]
+    wrong = [{"clusteredIndex": CLUSTERED}, {"changeStreamPreAndPostImages": {"enabled": True}}, {"storageEngine": {"foo": {}}}, {"indexOptionDefaults": {"storageEngine": {"foo": {}}}}, {"collation": {"locale": "xx"}}, {"expireAfterSeconds": 3}, {"autoIndexId": False},
+             {"pipeline": [{"$foo": 1}]}, {"viewOn": "a$b"}, {"viewOn": ".x"}, {"viewOn": ""}, {"viewOn": "q"}, {}]
+    wrong += [{"validator": v} for v in ({"$text": {}}, {"a": {"$near": [1, 1]}}, {"$where": "1"}, {"$expr": {"$foo": 1}}, {"$bar": 1}, {"a": 1})]
+    for more in wrong:
+        for name in ("y", "q"):
+            yield {"db": "df2", "before": there, "cmd": {"create": name, **view, **more}, "after": False, "then": names}
+    for name in ("a$b", ".x", "system.foo", "system.views", "x" * 256):
+        for more in ({"autoIndexId": False}, {"storageEngine": {"foo": {}}}, {"clusteredIndex": {"key": {}, "unique": False}}, {"clusteredIndex": True}, {"expireAfterSeconds": -3, "clusteredIndex": CLUSTERED}, {"collation": {"locale": "xx"}}, view, {**view, "pipeline": [{"$foo": 1}]}, {**view, "changeStreamPreAndPostImages": {"enabled": True}}, {"timeseries": {"timeField": "a.b"}}):
+            if name != "system.views" or "timeseries" not in more:
+                yield {"db": "df2", "before": there, "cmd": {"create": name, **more}, "after": False}
+    for key in ({}, {"_id": 1}, {"a": 1}):
+        for version in ({}, {"v": 1}):
+            yield {"cmd": {"create": "w", "clusteredIndex": {"key": key, "unique": False, **version}}}
+    for on in (False, True):
+        for more in ({"capped": True, "size": 10}, {"capped": True}, {"capped": True, "max": 3}, {"capped": True, "size": 10, "max": 2}, {"size": 10}, {"max": 3}, {"expireAfterSeconds": 5}, {"expireAfterSeconds": -5}, {"capped": True, "expireAfterSeconds": 5}, {}):
+            yield {"cmd": {"create": "w", "clusteredIndex": on, **more}, "after": False}
+    yield {"pre": [{"create": "w", "timeseries": {"timeField": "t"}}], "cmd": {"createIndexes": "w", "indexes": [{"key": {"a": 1}, "name": "a"}], "isTimeseriesNamespace": True, "writeConcern": {"j": "x"}}, "after": False}
+    kinds = [{"create": "w"}, {"create": "w", "viewOn": "src"}]
+    for kind in kinds:
+        for more in ({"dryRun": False}, {"dryRun": True}, {"isTimeseriesNamespace": False}, {"isTimeseriesNamespace": True}, {"dryRun": False, "viewOn": "src"}, {"index": {"unique": True}}, {"index": {"name": "a", "unique": True}}, {"index": {"name": "a", "keyPattern": {}, "unique": True}}, {"index": {"name": "a", "expireAfterSeconds": -2.5}}, {"index": {"keyPattern": {"a": 1}, "expireAfterSeconds": -2.5}}, {"index": {"name": "a", "expireAfterSeconds": 1e19}},
+                     {"pipeline": [], "validator": {"u": {"$geoWithin": {}}}}, {"viewOn": "z", "validator": {"$text": {}}}, {"pipeline": [], "expireAfterSeconds": 10}, {"pipeline": [], "timeseries": {}}):
+            yield {"pre": [kind], "cmd": {"collMod": "w", **more}, "after": False}
+    for on in ("a$b", ".x", "a\0b", "", "w"):
+        for more in ({}, {"pipeline": []}, {"pipeline": [{"$foo": 1}]}):
+            yield {"pre": [kinds[1]], "cmd": {"collMod": "w", "viewOn": on, **more}, "after": False}
+    for key in ({"_id": 1}, {"_id": -1}, {"a": 1}, {"_id": "hashed"}):
+        for more in ({}, {"storageEngine": {}}, {"hidden": True}, {"clustered": True}, {"clustered": True, "unique": True}, {"v": 1}):
+            yield {"docs": [], "cmd": {"createIndexes": "w", "indexes": [{"key": key, "name": "*", **more}]}, "after": False}
+    for n in (-2, -1.5, 0.5, 1.5, 2, -1e300, D("0.5"), D("0.6"), D("1.4"), D("1.5"), D("-0.6"), D("-1.5"), D("1.0"), D("1E+40")):
+        yield {"docs": [], "cmd": {"createIndexes": "w", "indexes": [{"key": {"_id": n}, "name": "a"}]}, "after": False, "then": [{"listIndexes": "w"}]}
+    for n in (D("-1"), D("2"), D("-1E+40"), D("NaN"), D("1E-4000")):
+        for field in ("a", "$**", "a.$**"):
+            yield {"docs": [{"_id": 1, "a": 1}, {"_id": 2, "a": 2}], "cmd": {"createIndexes": "w", "indexes": [{"key": {field: n}, "name": "a"}]}, "after": False, "then": [{"listIndexes": "w"}] + ([{"find": "w", "hint": "a", "projection": {"_id": 1}}] if field == "a" else [])}
+        for field in ("o.x", "t", "m"):
+            yield {"pre": [{"create": "w", "timeseries": {"timeField": "t", "metaField": "m"}}], "cmd": {"createIndexes": "w", "indexes": [{"key": {field: n}, "name": "a", "unique": True}]}, "after": False}
+    for unique in (True, False):
+        yield {"before": [{"drop": "nosuch"}], "cmd": {"collMod": "nosuch", "index": {"name": "a", "unique": unique}}, "after": False}
+    listed = [{"listIndexes": "w"}]
+    for engine in ({"a": 1}, {"a": {}}, {"wiredTiger": {}}, {"wiredTiger": 1}, {}, {"wiredTiger": {"configString": 1}}, {"wiredTiger": {"foo": 1}}, {"a.b": "a"}, {"wiredTiger": {}, "b": {}}, 1):
+        yield {"docs": [], "cmd": {"createIndexes": "w", "indexes": [{"key": {"p": 1}, "name": "a", "storageEngine": engine}]}, "after": False, "then": listed}
+    for key in ({"_id": 1}, {"_id": -1}, {"_id": 1.0}):
+        for more in ({"max": 1}, {"unique": True}, {"sparse": True}, {"hidden": True}, {"expireAfterSeconds": 1}, {"bits": 2}, {"v": 1}, {"partialFilterExpression": {"a": 1}}, {"background": True}, {"storageEngine": {}}, {"clustered": True}, {"bucketSize": 1}):
+            yield {"docs": [], "cmd": {"createIndexes": "w", "indexes": [{"key": key, "name": "", **more}]}, "after": False}
+    yield {"before": [{"drop": "w2"}], "cmd": {"createIndexes": "w2", "indexes": [{"key": {"_id": 1}, "name": "_id_"}]}, "after": False}
+    for capped in ({"create": "w", "capped": True, "size": 1000}, {"create": "w"}):
+        yield {"pre": [capped], "cmd": {"createIndexes": "w", "indexes": [{"key": {"g": 1}, "name": "a", "expireAfterSeconds": 1}]}, "after": False}
+    for n in (D("NaN"), D("0"), D("Infinity"), NAN, 0.0):
+        yield {"docs": [], "cmd": {"createIndexes": "w", "indexes": [{"key": {"a": n}, "name": "a"}]}, "after": False}
+    numbers = [D("2.7"), D("-2.7"), D("-9.999999999999999999999999999999999E+6144"), D("2.5"), D("3"), 2.7, 3.0, 1e300, NAN, L(3), L(2**40), D("NaN"), -2.5, 1]
+    for option in ("2dsphereIndexVersion", "textIndexVersion", "bits", "min", "max"):
+        for n in numbers:
+            yield {"docs": [], "cmd": {"createIndexes": "w", "indexes": [{"key": {"s": 1}, "name": "a", option: n}]}, "after": False, "then": listed}
+    for kind, option in (("2dsphere", "2dsphereIndexVersion"), ("text", "textIndexVersion")):
+        for n in numbers:
+            yield {"docs": [], "cmd": {"createIndexes": "w", "indexes": [{"key": {"s": kind}, "name": "a", option: n}]}, "after": False, "then": listed}
+    for more in ({}, {"cursor": 1}, {"foo": 1}):
+        yield {"db": "admin", "cmd": {"getLog": 1, **more}}
+        yield {"db": "admin", "cmd": {"logMessage": 1, **more}}
+    for cursor in (1, None, "a", L(1)):
+        for more in ({}, {"collection": "x"}, {"collection": ""}, {"collection": 1}, {"batchSize": -1}):
+            if cursor != L(1) or more.get("collection") != "x":
+                yield {"cmd": {"getMore": cursor, **more}}
+    for source, to in (("local.x", "df2.y"), ("df.nosuch", "local.y"), ("df.nosuch", "df2.y"), ("df.system.foo", "df2.y"), ("df.nosuch", "df2.$y"), ("df.system.buckets.x", "df2.y"), ("df.nosuch", "df.nosuch")):
+        for more in ({}, {"collectionUUID": UUID}, {"dropTarget": UUID}):
+            yield {"db": "admin", "cmd": {"renameCollection": source, "to": to, **more}, "after": False}
+    yield {"db": "admin", "pre": [{"create": "w"}], "cmd": {"renameCollection": "df.w", "to": "local.y"}, "after": False}
+    for bounds in ([2, 2], [2, 3], [2, 4]):
+        for docs in ([], [{"_id": 1}], [{"_id": 1, "b": 1}], [{"_id": 1, "b": 2}], [{"_id": 1, "b": 5}], [{"_id": 1, "m": 1}, {"_id": 2, "m": 2, "b": 3}], [{"_id": 1, "b": 1}, {"_id": 2, "b": 5}], [{"_id": 1, "m": 1, "b": 3}, {"_id": 2, "m": 2, "b": 4}]):
+            for more in ({}, {"partitionByFields": ["m"]}):
+                yield {"docs": docs, "cmd": {"aggregate": "w", "pipeline": [{"$densify": {"field": "b", "range": {"step": 1, "bounds": bounds}, **more}}], "cursor": {}}, "after": False}
+
+
+TOPICS = {"ddl.args.orders": orders, "ddl.args.mistakes": mistakes, "ddl.args.create": create, "ddl.args.collmod": collmod, "ddl.args.others": others}

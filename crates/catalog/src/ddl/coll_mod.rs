@@ -31,10 +31,26 @@ impl Catalog {
     /// Runs a `collMod`, each of whose fields has the right form; nothing else may be in it.
     pub async fn coll_mod(&self, ns: &Namespace, command: &RawDoc) -> Result<Modified> {
         let _db = self.lock_database(ns.db()).await;
+        let to_unique = command.get("index").and_then(|v| v.as_doc()?.get("unique"));
+        if to_unique.is_some_and(|v| v.is_truthy()) {
+            self.check_convertible(ns)?;
+        }
         match self.lookup_view(ns) {
             Some(view) if self.series_below(&view).is_some() => self.modify_series(&view, command).await,
             Some(_) => self.modify_view(ns, command).await,
             None => self.modify_collection(ns, command.to_buf()).await,
+        }
+    }
+
+    /// What is told first of an index that is to become unique.
+    fn check_convertible(&self, ns: &Namespace) -> Result<()> {
+        match (self.lookup_view(ns), self.lookup(ns)) {
+            (Some(view), _) if self.series_below(&view).is_none() => Err(crate::catalog::is_a_view(&view)),
+            (None, None) => {
+                let text = format!("ns does not exist for unique index conversion: {ns}");
+                Err(Error::new(ErrorCode::NamespaceNotFound, text))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -46,13 +62,6 @@ impl Catalog {
             .ok_or_else(|| Error::new(ErrorCode::NamespaceNotFound, "ns does not exist"))?;
         let coll = guard.coll.clone();
         let change = IndexChange::parse(&coll, &command)?;
-        if command.elem("pipeline").is_some() || command.elem("viewOn").is_some() {
-            let name = if command.elem("pipeline").is_some() { "pipeline" } else { "viewOn" };
-            return Err(Error::new(
-                ErrorCode::InvalidOptions,
-                format!("option only supported on a view: {name}"),
-            ));
-        }
         check_collection_options(&coll, &command, self.now_ms() / 1000)?;
         if command.elem("timeseries").is_some() && coll.options.time_series.is_none() {
             return Err(not_a_series());
@@ -108,8 +117,13 @@ impl Catalog {
         for e in command.iter().skip(1) {
             match (e.name(), e.value()) {
                 ("timeseries", _) => return Err(not_a_series()),
+                ("isTimeseriesNamespace", _) => {}
+                ("dryRun", v) if !v.is_truthy() => {}
                 ("viewOn", Value::String("")) => return Err(Error::bad_value("'viewOn' cannot be empty")),
-                ("viewOn", Value::String(on)) => new.on = Namespace::unchecked(ns.db(), on),
+                ("viewOn", Value::String(on)) => {
+                    new.on = Namespace::new(ns.db(), on)?;
+                    views::check_target(on)?;
+                }
                 ("pipeline", Value::Array(stages)) => new.pipeline = stages.to_buf(),
                 (name, _) => {
                     return Err(Error::new(
@@ -211,6 +225,13 @@ fn check_collection_options(coll: &Collection, command: &RawDoc, now_secs: i64) 
                 let ctx = QueryCtx::default().with_collation(coll.collation().cloned());
                 durable::validator_matcher(filter, &ctx)
                     .map_err(|e| e.context("Parsing of collection validator failed"))?;
+            }
+            "viewOn" | "pipeline" => {
+                let name = if command.elem("pipeline").is_some() { "pipeline" } else { "viewOn" };
+                return Err(Error::new(
+                    ErrorCode::InvalidOptions,
+                    format!("option only supported on a view: {name}"),
+                ));
             }
             "cappedSize" | "cappedMax" if !coll.is_capped() && !of_series => {
                 return Err(invalid("Collection must be capped."));
@@ -381,36 +402,18 @@ impl IndexChange {
             return Err(invalid("no expireAfterSeconds, hidden, unique, or prepareUnique field"));
         }
         hidden.map_or(Ok(()), |_| check_not_clustered(coll, name, key))?;
-        let index = match (name, key) {
+        match (name, key) {
             (Some(_), Some(_)) => return Err(invalid("Cannot specify both key pattern and name.")),
             (None, None) => return Err(invalid("Must specify either index name or key pattern.")),
-            (Some(name), None) => coll.index(name).cloned().ok_or_else(|| not_found(name, &coll.ns))?,
-            (None, Some(key)) => {
-                let found: Vec<_> = coll.indexes.iter().filter(|i| same_key(&i.spec.key, key)).collect();
-                match found[..] {
-                    [] => return Err(not_found(key, &coll.ns)),
-                    [one] => one.clone(),
-                    [a, b, ..] => {
-                        return Err(Error::new(
-                            ErrorCode::AmbiguousIndexKeyPattern,
-                            format!(
-                                "index keyPattern {key} matches {} indexes, must use index name. Conflicting \
-                                 indexes:{}, {}",
-                                found.len(),
-                                a.spec.doc,
-                                b.spec.doc
-                            ),
-                        ));
-                    }
-                }
-            }
-        };
+            _ => {}
+        }
         // What is too long for an index is as long as there is.
         let longest = i64::from(i32::MAX);
         let expire = match expire {
             Some(v) if fields::safe_i64(&v).is_some_and(|n| n > longest) => Some(longest),
             other => other.map(ttl_seconds).transpose()?,
         };
+        let index = chosen_index(coll, name, key)?;
         Ok(Some(IndexChange { index, expire_after_seconds: expire, hidden, unique, prepare_unique: prepare }))
     }
 
@@ -519,6 +522,28 @@ fn truth(f: Elem<'_>, v: Value<'_>) -> Result<bool> {
         return Ok(v.is_truthy());
     }
     Err(wrong_type("collMod.index", f, "types '[bool, long, int, decimal, double']"))
+}
+
+/// The one index of this name, or with this key.
+fn chosen_index(coll: &Collection, name: Option<&str>, key: Option<&RawDoc>) -> Result<Arc<Index>> {
+    if let Some(name) = name {
+        return coll.index(name).cloned().ok_or_else(|| not_found(name, &coll.ns));
+    }
+    let key = key.unwrap_or(RawDoc::empty());
+    let found: Vec<_> = coll.indexes.iter().filter(|i| same_key(&i.spec.key, key)).collect();
+    match found[..] {
+        [] => Err(not_found(key, &coll.ns)),
+        [one] => Ok(one.clone()),
+        [a, b, ..] => Err(Error::new(
+            ErrorCode::AmbiguousIndexKeyPattern,
+            format!(
+                "index keyPattern {key} matches {} indexes, must use index name. Conflicting indexes:{}, {}",
+                found.len(),
+                a.spec.doc,
+                b.spec.doc
+            ),
+        )),
+    }
 }
 
 fn not_found(what: impl std::fmt::Display, ns: &Namespace) -> Error {

@@ -89,6 +89,7 @@ impl Catalog {
         let replicated = !ns.is_unreplicated();
         let mut unit = self.begin_unit(replicated)?;
         if let Some(filter) = &options.validator {
+            durable::validator_matcher(filter, &pando_query::QueryCtx::default())?;
             names::check_validatable(ns, uuid, filter)?;
         }
         let coll = self.add_collection(&mut unit, ns, uuid, options, None)?;
@@ -160,9 +161,32 @@ impl Catalog {
         Ok(coll)
     }
 
+    /// Creates the collection that definitions of views like `ns` are kept in, where there is none.
+    pub async fn make_room_for_views(&self, ns: &Namespace) -> Result<()> {
+        let system = Namespace::unchecked(ns.db(), names::SYSTEM_VIEWS);
+        let _db = self.lock_database(ns.db()).await;
+        let snap = self.snapshot();
+        if let Some(other) = snap.database_differing_in_case(ns.db()) {
+            return Err(names::differs_in_case(&other, ns.db()));
+        }
+        match snap.collection(&system) {
+            None => self.create_collection_locked(&system, CollectionOptions::default()).map(drop),
+            Some(_) => Ok(()),
+        }
+    }
+
     pub(crate) async fn create_view(&self, ns: &Namespace, options: &CollectionOptions) -> Result<OpTime> {
-        names::check_view(ns, options)?;
         names::check_creatable(ns)?;
+        names::check_view_name(ns)?;
+        if let Some(filter) = &options.validator {
+            durable::validator_matcher(filter, &pando_query::QueryCtx::default())?;
+        }
+        let on = options.view.as_ref().map_or("", |v| v.view_on.as_str());
+        Namespace::new(ns.db(), on)?;
+        if let Some(taken) = self.taken(ns, true) {
+            return Err(taken);
+        }
+        views::check_target(on)?;
         let view = views::from_options(ns, options)?;
         let system = Namespace::unchecked(ns.db(), names::SYSTEM_VIEWS);
         let _db = self.lock_database(ns.db()).await;

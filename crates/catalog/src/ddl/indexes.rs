@@ -66,6 +66,10 @@ pub(crate) fn parse_all(raw: &[&RawDoc], coll: Option<&Collection>) -> Result<Wa
                     pando_query::matcher::Matcher::parse(filter, &ctx)
                         .map_err(|e| e.context(format_args!("Error in specification {}", spec.doc)))?;
                 }
+                if spec.expire_after_seconds.is_some() && coll.is_some_and(Collection::is_capped) {
+                    let text = "Cannot create TTL index on a capped collection";
+                    return Err(Error::new(ErrorCode::CannotCreateIndex, text));
+                }
                 wanted.specs.push(*spec);
             }
             Requested::Clustered { .. } if coll.is_some_and(|c| c.is_clustered()) => wanted.clustered += 1,

@@ -43,6 +43,7 @@ impl Catalog {
         if snap.collection(from).is_none() {
             return Err(no_source());
         }
+        names::check_both_replicated(from, to)?;
         if snap.view(to).is_some() {
             return Err(Error::new(
                 ErrorCode::NamespaceExists,

@@ -44,8 +44,8 @@ impl Catalog {
             clustered: Some(ClusteredIndex { name: "_id_".to_owned() }),
             ..options
         };
-        names::check_view(ns, &view)?;
         names::check_creatable(ns)?;
+        names::check_view_name(ns)?;
         if let Some(there) = self.lookup(&buckets) {
             // Buckets like these were left behind by a command that did not come to its end: only their view is missing.
             if there.options != below {

@@ -1,6 +1,5 @@
 //! Which names may be created, written and dropped.
 
-use crate::schema::options::CollectionOptions;
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, limits};
 use pando_bson::{RawDoc, Value};
 
@@ -65,26 +64,18 @@ pub(crate) fn cannot_write(ns: &Namespace) -> Error {
     Error::new(ErrorCode::InvalidNamespace, format!("cannot write to {ns}"))
 }
 
-/// Error when no view may have this name, or stand on what `options` says.
-pub(crate) fn check_view(ns: &Namespace, options: &CollectionOptions) -> Result<()> {
-    let invalid = |text: String| Err(Error::new(ErrorCode::InvalidNamespace, text));
+/// Error when no view may have this name.
+pub fn check_view_name(ns: &Namespace) -> Result<()> {
+    let invalid = |text: &'static str| Err(Error::new(ErrorCode::InvalidNamespace, text));
     if ns.coll() == SYSTEM_VIEWS {
         let text = "Cannot create a view called 'system.views': this is a reserved system namespace";
-        return invalid(text.to_owned());
+        return invalid(text);
     }
     if ns.coll().starts_with("system.") {
         let text = "View name cannot start with 'system.', which is reserved for system namespaces";
-        return invalid(text.to_owned());
+        return invalid(text);
     }
-    match options.view.as_ref().map(|v| v.view_on.as_str()) {
-        Some(on) if on.contains('\0') => {
-            invalid("namespaces cannot have embedded null characters".to_owned())
-        }
-        Some(on) if on.contains('$') || on.starts_with('.') => {
-            invalid(format!("invalid name for 'viewOn': {on}"))
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// The same document must be valid on every member, and valid again.
@@ -190,11 +181,6 @@ pub fn check_renamable(from: &Namespace, to: &Namespace) -> Result<()> {
     if let Err(e) = check_writable(to) {
         return illegal(format!("error with target namespace: {}", e.message));
     }
-    if from.is_unreplicated() != to.is_unreplicated() {
-        return illegal(
-            "Cannot rename collections between a replicated and an unreplicated database".to_owned(),
-        );
-    }
     if from.db() == "admin" && from.coll() == "system.version" {
         return illegal(
             "renaming the server configuration collection (admin.system.version) is not allowed".to_owned(),
@@ -204,6 +190,17 @@ pub fn check_renamable(from: &Namespace, to: &Namespace) -> Result<()> {
         return illegal("Renaming system.buckets collections is not allowed".to_owned());
     }
     Ok(())
+}
+
+/// Error where one of the two would be replicated and the other not.
+pub(crate) fn check_both_replicated(from: &Namespace, to: &Namespace) -> Result<()> {
+    match from.is_unreplicated() == to.is_unreplicated() {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorCode::IllegalOperation,
+            "Cannot rename collections between a replicated and an unreplicated database",
+        )),
+    }
 }
 
 /// Error when this database stays.

@@ -63,8 +63,16 @@ impl CatalogSnapshot {
 
 /// Checks everything about a definition.
 pub(crate) fn check(snap: &CatalogSnapshot, view: &View) -> Result<()> {
-    check_graph(snap, view)?;
-    check_pipeline(view)
+    check_pipeline(view)?;
+    check_graph(snap, view)
+}
+
+/// Error when no view may stand on what has this name.
+pub(crate) fn check_target(on: &str) -> Result<()> {
+    match on.contains('$') {
+        false => Ok(()),
+        true => Err(Error::new(ErrorCode::InvalidNamespace, format!("invalid name for 'viewOn': {on}"))),
+    }
 }
 
 /// Checks a view definition against the views below it (those it stands on and those its pipeline joins) and above it: all

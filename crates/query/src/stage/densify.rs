@@ -211,6 +211,11 @@ fn nested<'a>(doc: &'a RawDoc, path: &FieldPath) -> Option<Value<'a>> {
     })
 }
 
+/// A range without an inside still has its first step, as in MongoDB, where no document stands before it.
+fn is_empty(low: Point, high: Point) -> bool {
+    !low.less(high)
+}
+
 fn number(n: i64) -> Number {
     i32::try_from(n).map_or(Number::Long(n), Number::Int)
 }
@@ -260,7 +265,7 @@ impl Densifying {
             self.order.push(key.clone());
         }
         let (end, inclusive) = match *self.spec.range {
-            Range::Between(_, high) if !at.less(high) => (high, false),
+            Range::Between(low, high) if !at.less(high) => (high, is_empty(low, high) && low.less(at)),
             _ => (at, false),
         };
         self.run = Some(Run { key, end, inclusive, then: Some(row) });
@@ -351,7 +356,7 @@ impl Densifying {
         }
         let Some(key) = self.finish.as_mut().and_then(Vec::pop) else { return Ok(false) };
         let (end, inclusive) = match (*self.spec.range, self.last) {
-            (Range::Between(_, high), _) => (high, false),
+            (Range::Between(low, high), last) => (high, last.is_none() && is_empty(low, high)),
             (_, Some(last)) => (last, true),
             (_, None) => return Ok(false),
         };

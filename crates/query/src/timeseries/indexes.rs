@@ -27,7 +27,7 @@ pub fn key_on_buckets(series: &TimeSeries, key: &RawDoc) -> Result<DocBuf> {
             b.str(&format!("{DATA}{}", e.name()), BUCKET_2DSPHERE);
             continue;
         }
-        let ends = match e.value().as_f64() {
+        let ends = match crate::geo::parse::number(e.value()) {
             Some(n) if n >= 0.0 => [MIN, MAX],
             Some(_) => [MAX, MIN],
             None => {

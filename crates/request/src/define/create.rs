@@ -1,7 +1,6 @@
 //! The arguments of `create`. What they mean together is in [`super::create_rules`].
 
 use super::encrypted_fields::EncryptedFields;
-use super::storage_engine;
 use crate::declare::kinds::{
     Filter, Images, Object, Pipeline, SafeBool, ValidationAction, ValidationLevel, ViewOn,
 };
@@ -11,6 +10,7 @@ use pando_base::limits::{BUCKET_SPAN_SECS_MAX, CAPPED_BYTES_MAX};
 use pando_bson::fields::{duplicate, safe_i64};
 use pando_bson::shape::{Field, Means, Null, Range, Shape, check_fields, wrong_type_at};
 use pando_bson::{DocBuilder, Value};
+use pando_index::storage_engine;
 use pando_query::collation::Collation as FullCollation;
 
 arguments! {

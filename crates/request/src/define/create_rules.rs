@@ -2,10 +2,10 @@
 //! exists is the business of whoever creates.
 
 use super::create::{Clustered, CreateArgs};
-use super::{encrypted_fields, storage_engine};
+use super::encrypted_fields;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
-use pando_index::{check_reach, ttl_seconds};
+use pando_index::{check_reach, storage_engine, ttl_seconds};
 use pando_query::timeseries::TimeSeries;
 
 impl CreateArgs<'_> {
@@ -27,7 +27,7 @@ impl CreateArgs<'_> {
     /// Error when the fields do not go together for the collection `ns`. Rows that are older than `now_secs` of the clock
     /// cannot be asked for.
     pub fn check_form(&self, ns: &Namespace) -> Result<()> {
-        if self.is_clustered() {
+        if self.clustered.is_some() {
             check_bounds_of_clustered(self)?;
         }
         check_capped(self)?;
@@ -43,7 +43,7 @@ impl CreateArgs<'_> {
         if let Some(config) = self.encrypted_fields {
             encrypted_fields::check(config, self)?;
         }
-        let placed = self.time_series.is_some() || self.is_clustered();
+        let placed = self.time_series.is_some() || self.clustered.is_some();
         if self.expire_after_seconds.is_some() && !placed {
             return Err(invalid(
                 "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' \
@@ -51,6 +51,19 @@ impl CreateArgs<'_> {
             ));
         }
         check_id_index(self)
+    }
+    /// What a view does not have.
+    pub fn check_view(&self) -> Result<()> {
+        if self.is_clustered() {
+            return Err(Error::location(
+                6_026_500,
+                "The 'clusteredIndex' option is not supported with views",
+            ));
+        }
+        match self.images {
+            Some(true) => Err(invalid("option not supported on a view: changeStreamPreAndPostImages")),
+            _ => Ok(()),
+        }
     }
     /// The rest, which is told after whether there is a collection of that name already.
     pub fn check_content(&self, ns: &Namespace, now_secs: i64) -> Result<()> {
@@ -61,10 +74,10 @@ impl CreateArgs<'_> {
             TimeSeries::parse(series)?;
         }
         if let Some(v) = self.expire_after_seconds {
+            if self.time_series.is_none() && !self.is_clustered() {
+                return Err(invalid("'expireAfterSeconds' requires clustering to be enabled"));
+            }
             check_reach(ttl_seconds(v)?, now_secs)?;
-        }
-        if self.view_on.is_some() && self.images == Some(true) {
-            return Err(invalid("option not supported on a view: changeStreamPreAndPostImages"));
         }
         if self.encrypted_fields.is_some() {
             return Err(Error::new(
@@ -90,7 +103,7 @@ pub(super) fn invalid(message: &'static str) -> Error {
 
 fn check_capped(a: &CreateArgs<'_>) -> Result<()> {
     match (a.is_capped(), a.size) {
-        (true, None) if !a.is_clustered() => {
+        (true, None) if a.clustered.is_none() => {
             Err(invalid("the 'size' field is required when 'capped' is true"))
         }
         (false, size) if size.is_some() || a.max.is_some() => Err(invalid(
@@ -170,9 +183,6 @@ fn check_clustered(clustered: Clustered<'_>, a: &CreateArgs<'_>) -> Result<()> {
     if let Clustered::Legacy(false) = clustered {
         return Ok(());
     }
-    if a.view_on.is_some() {
-        return Err(Error::location(6_026_500, "The 'clusteredIndex' option is not supported with views"));
-    }
     let Clustered::Spec { key, unique, name, version } = clustered else {
         return Err(Error::location(
             5_979_703,
@@ -189,17 +199,17 @@ fn check_clustered(clustered: Clustered<'_>, a: &CreateArgs<'_>) -> Result<()> {
             "The 'clusteredIndex' option does not support {autoIndexId: false}",
         ));
     }
+    if !unique {
+        return Err(Error::location(
+            5_979_700,
+            "The clusteredIndex option requires unique: true to be specified",
+        ));
+    }
     let by_id = key.count() == 1 && key.get("_id").and_then(|v| v.as_f64()) == Some(1.0);
     if !by_id {
         return Err(Error::new(
             ErrorCode::InvalidIndexSpecificationOption,
             "The clusteredIndex option is only supported for key: {_id: 1}",
-        ));
-    }
-    if !unique {
-        return Err(Error::location(
-            5_979_700,
-            "The clusteredIndex option requires unique: true to be specified",
         ));
     }
     if version != 2 {

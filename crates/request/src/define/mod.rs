@@ -10,4 +10,3 @@ pub mod drop_indexes;
 mod encrypted_fields;
 pub mod rename_collection;
 pub mod set_index_commit_quorum;
-mod storage_engine;

@@ -52,11 +52,6 @@ impl<'a> GetMoreArgs<'a> {
                 _ => return Err(arg.unknown()),
             }
         }
-        let id = match req.first().value() {
-            Value::Int64(id) => id,
-            Value::Null | Value::Undefined => return Err(missing("getMore", "getMore")),
-            v => return Err(wrong_type("getMore", "getMore", &v, &["long"])),
-        };
         let coll = coll.ok_or_else(|| missing("getMore", "collection"))?;
         if coll.contains('\0') {
             return Err(Error::new(
@@ -67,6 +62,11 @@ impl<'a> GetMoreArgs<'a> {
         if coll.is_empty() {
             return Err(Error::new(ErrorCode::InvalidNamespace, "Collection names cannot be empty"));
         }
+        let id = match req.first().value() {
+            Value::Int64(id) => id,
+            Value::Null | Value::Undefined => return Err(missing("getMore", "getMore")),
+            v => return Err(wrong_type("getMore", "getMore", &v, &["long"])),
+        };
         Ok(GetMoreArgs { id, coll, batch_size, term, known_committed })
     }
 

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use pando_access::options::{Capped, ClusteredIndex, ValidationAction, ValidationLevel, ViewDefinition};
-use pando_access::{Access, CollectionOptions};
+use pando_access::{Access, CollectionOptions, names};
 use pando_base::Uuid;
 use pando_query::timeseries::TimeSeries;
 use pando_request::CreateArgs;
@@ -24,11 +24,17 @@ pub(super) async fn run_as(
     let noted = args.auto_index_id.is_some();
     server.upkeep.admission.before_write(ctx).await?;
     args.check_form(&ns)?;
+    names::check_creatable(&ns)?;
+    if args.view_on.is_some() && !ctx.in_txn() {
+        names::check_view_name(&ns)?;
+        args.check_view()?;
+        // It is there from now on, whatever comes of the view.
+        server.access.make_room_for_views(ctx, &ns).await?;
+    }
     let options = args.check_content(&ns, ctx.env().clock.wall_ms() / 1000).and_then(|()| options_of(&args));
-    let taken = server.access.taken(&ns, args.view_on.is_some());
-    // No view may have such a name, whether there is something or not.
-    let reserved = args.view_on.is_some() && ns.coll().starts_with("system.");
-    if let Some(taken) = taken.filter(|_| !ctx.in_txn() && !reserved) {
+    let taken = server.access.taken(&ns, false);
+    // A view's other mistakes are told before.
+    if let Some(taken) = taken.filter(|_| !ctx.in_txn() && args.view_on.is_none()) {
         // Whatever else is wrong with it.
         return match options.and_then(|o| is_there(&server.access, &ns, &o)) {
             Ok(true) => Ok(reply(noted)),
@@ -85,9 +91,6 @@ fn reply(noted: bool) -> Reply {
 fn is_there(access: &Access, ns: &Namespace, options: &CollectionOptions) -> Result<bool> {
     let definitions = access.definitions();
     let Some(existing) = definitions.collection(ns) else { return Ok(false) };
-    if options.is_view() {
-        return Ok(false);
-    }
     let mut wanted = options.clone();
     wanted.collation = match &options.collation {
         Some(c) => pando_access::full_collation(c)?,

@@ -21,8 +21,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         false => Vec::new(),
     };
     let specs = if ignore_unknown { known.iter().map(|s| &**s).collect() } else { specs };
-    let series = server.access.series_of_definition(&ns, args.by_buckets == Some(true))?;
     ctx.arguments_read()?;
+    let series = server.access.series_of_definition(&ns, args.by_buckets == Some(true))?;
     let on_buckets: Vec<DocBuf> = match &series {
         Some(s) => {
             let definitions = server.access.definitions();
@@ -50,16 +50,15 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let mut r = Reply::new();
     r.body.i32("numIndexesBefore", done.before as i32);
     r.body.i32("numIndexesAfter", done.after as i32);
-    match done.note {
-        Some(note) => r.body.str("note", note),
-        None => {
-            r.body.bool("createdCollectionAutomatically", done.created_collection);
-            if server.replication.member.is_replicated() && !ns.is_unreplicated() {
-                r.body.elems_of(&quorum);
-            }
-            &mut r.body
+    if done.note.is_none() || done.created_collection {
+        r.body.bool("createdCollectionAutomatically", done.created_collection);
+        if server.replication.member.is_replicated() && !ns.is_unreplicated() {
+            r.body.elems_of(&quorum);
         }
-    };
+    }
+    if let Some(note) = done.note {
+        r.body.str("note", note);
+    }
     Ok(r)
 }
 

@@ -3,10 +3,10 @@
 use super::prelude::*;
 
 pub(super) async fn run(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let which = req.first_str("getLog")?;
     if let Some(arg) = req.args("getLog").next() {
         return Err(arg.unknown());
     }
+    let which = req.first_str("getLog")?;
     let mut r = Reply::with_capacity(64 << 10);
     let (lines, written) = match which {
         "*" => {

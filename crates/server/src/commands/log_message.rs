@@ -4,7 +4,6 @@ use super::prelude::*;
 use pando_env::Component;
 
 pub(super) async fn run(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let text = req.first_str("logMessage")?;
     let mut extra = None;
     for arg in req.given_args("logMessage", &["extra"]) {
         match arg.name() {
@@ -12,6 +11,7 @@ pub(super) async fn run(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Rep
             _ => return Err(arg.unknown()),
         }
     }
+    let text = req.first_str("logMessage")?;
     ctx.env().log.info(Component::Command, 5_060_500, "logMessage", |a| {
         a.str("msg", text);
         if let Some(extra) = extra {

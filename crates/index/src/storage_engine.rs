@@ -61,7 +61,7 @@ const KEYS: &[&str] = &[
 ];
 
 /// The form of `indexOptionDefaults.storageEngine`.
-pub(crate) fn check_form(path: &str, v: &Value<'_>) -> Result<()> {
+pub fn check_form(path: &str, v: &Value<'_>) -> Result<()> {
     let Value::Document(engines) = v else { return Err(wrong_type_at(path, v, &["object"])) };
     match first_bare(engines) {
         None => Ok(()),
@@ -70,11 +70,8 @@ pub(crate) fn check_form(path: &str, v: &Value<'_>) -> Result<()> {
 }
 
 /// What the engines would say of the options of a new collection.
-pub(crate) fn check(options: Option<&RawDoc>, index_defaults: Option<&RawDoc>) -> Result<()> {
-    if let Some(name) = options.and_then(first_bare) {
-        let text = format!("'storageEngine.{name}' has to be an embedded document.");
-        return Err(Error::bad_value(text));
-    }
+pub fn check(options: Option<&RawDoc>, index_defaults: Option<&RawDoc>) -> Result<()> {
+    options.map_or(Ok(()), check_documents)?;
     let defaults = index_defaults.and_then(|d| d.get("storageEngine")?.as_doc());
     [defaults, options].into_iter().flatten().try_for_each(check_engines)
 }
@@ -82,6 +79,21 @@ pub(crate) fn check(options: Option<&RawDoc>, index_defaults: Option<&RawDoc>) -
 /// The first engine whose options are no document.
 fn first_bare(engines: &RawDoc) -> Option<&str> {
     engines.iter().find(|e| e.value().as_doc().is_none()).map(|e| e.name())
+}
+
+/// The same of a new index.
+pub(crate) fn check_of_index(options: &RawDoc) -> Result<()> {
+    check_documents(options)?;
+    check_engines(options)
+}
+
+fn check_documents(engines: &RawDoc) -> Result<()> {
+    match first_bare(engines) {
+        None => Ok(()),
+        Some(name) => {
+            Err(Error::bad_value(format!("'storageEngine.{name}' has to be an embedded document.")))
+        }
+    }
 }
 
 /// What the engines would say of `{<engine>: {..}, ..}`.
