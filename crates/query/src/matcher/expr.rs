@@ -5,8 +5,7 @@ use super::node::{ExprTest, Node};
 use crate::ctx::QueryCtx;
 use crate::expr::spelled::spelled;
 use crate::expr::{Expr, ParseCtx, optimize_error};
-use crate::facts::{MetaField, no_text_score};
-use pando_base::{Error, Result};
+use pando_base::Result;
 use pando_bson::{DocBuf, RawDoc, Value};
 use std::sync::Arc;
 
@@ -34,11 +33,9 @@ impl ExprTest for Condition {
 pub(super) fn compile(expression: Value<'_>, ctx: &QueryCtx) -> Result<(Arc<dyn ExprTest>, Vec<Node>)> {
     let mut p = ParseCtx::new(ctx);
     let mut expr = p.parse(expression)?;
-    if p.metas.contains(&MetaField::TextScore) {
-        return Err(no_text_score());
-    }
-    if p.metas.contains(&MetaField::SortKey) {
-        return Err(Error::location(40218, "query requires sort key metadata, but it is not available"));
+    // Whatever is known of a row, a condition is not told.
+    if let Some(meta) = p.metas.iter().find(|m| !m.is_of_search()) {
+        return Err(meta.unknown());
     }
     expr.optimize(ctx).map_err(|e| optimize_error("expression", e))?;
     let implied = implied(&expr, ctx);

@@ -53,7 +53,8 @@ fn look_inside(e: Elem<'_>, db: Option<&str>) -> Result<()> {
             }
         }
         "$unionWith" => first_look(union_with::named(e)?.1, db),
-        "$changeStream" | "$collStats" | "$currentOp" | "$listLocalSessions" | "$listSessions" => {
+        "$changeStream" => sources::change_stream(e).map(drop),
+        "$collStats" | "$currentOp" | "$listLocalSessions" | "$listSessions" => {
             sources::parse(e, &QueryCtx::default()).map(drop)
         }
         // Variables are the command's, and not known here.

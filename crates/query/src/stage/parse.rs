@@ -30,8 +30,9 @@ impl Pipeline {
         if ctx.vars.depth == 0 && pipeline.variables.contains(SEARCH_META) {
             return Err(no_search());
         }
-        pipeline.check_near()?;
+        let near = pipeline.check_near();
         pipeline.optimize().map_err(|e| optimize_error("pipeline", e))?;
+        near?;
         Ok(pipeline)
     }
     /// Parses a pipeline inside a stage.
@@ -134,6 +135,10 @@ impl Pipeline {
     fn check_metas(&self) -> Result<()> {
         if self.misplaced {
             return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
+        }
+        // What comes from elsewhere is not asked for what is known of it.
+        if self.source != PipelineSource::Collection {
+            return Ok(());
         }
         if self.stages.first().is_none_or(|s| s.near().is_none()) {
             check_nearness(&self.metas)?;

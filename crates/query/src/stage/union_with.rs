@@ -44,8 +44,8 @@ pub(super) fn named<'e>(e: Elem<'e>) -> Result<(&'e str, &'e RawDoc)> {
         Value::Document(spec) => {
             for f in spec {
                 match (f.name(), f.value()) {
-                    ("coll", Value::Null) => {}
-                    ("pipeline", Value::Null) => return Err(null_array("pipeline")),
+                    ("coll", Value::Null | Value::Undefined) => {}
+                    ("pipeline", Value::Null | Value::Undefined) => return Err(null_array("pipeline")),
                     ("coll", Value::String(name)) => coll = name,
                     ("coll", v) => return Err(wrong_type("coll", v, "string")),
                     ("pipeline", Value::Array(stages)) => pipeline = stages,
@@ -56,7 +56,9 @@ pub(super) fn named<'e>(e: Elem<'e>) -> Result<(&'e str, &'e RawDoc)> {
                     }
                 }
             }
-            if spec.get("coll").is_none_or(|v| matches!(v, Value::Null)) && !starts_with_documents(pipeline) {
+            if spec.get("coll").is_none_or(|v| matches!(v, Value::Null | Value::Undefined))
+                && !starts_with_documents(pipeline)
+            {
                 return Err(Error::failed_to_parse(
                     "$unionWith stage without explicit collection must have a pipeline with $documents as first stage",
                 ));
