@@ -25,11 +25,11 @@ pub(crate) struct AccSpec {
 }
 
 impl AccSpec {
-    /// How many values it takes depends on the document.
-    pub(crate) fn counts_by_document(&self) -> bool {
+    /// How many values it takes is not known ahead.
+    pub(crate) fn counts_by_group(&self, ctx: &QueryCtx) -> bool {
         let Make::N { n, .. } = &self.make else { return false };
-        let mut paths = BTreeSet::new();
-        !n.dependencies(&mut paths) || !paths.is_empty()
+        let mut n = n.clone();
+        n.optimize(ctx).is_ok() && n.as_const().is_none()
     }
 }
 

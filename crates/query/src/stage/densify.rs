@@ -261,7 +261,8 @@ impl Densifying {
             self.order.push(key.clone());
         }
         let (end, inclusive) = match *self.spec.range {
-            Range::Between(_, high) if !at.less(high) => (high, false),
+            // A range without a length has a step before what is behind it.
+            Range::Between(low, high) if !at.less(high) => (high, !low.less(high) && high.less(at)),
             _ => (at, false),
         };
         self.run = Some(Run { key, end, inclusive, then: Some(row) });
@@ -331,6 +332,8 @@ impl Densifying {
 
     /// Behind the last document: partitions go on to the end of the range.
     fn next_to_finish(&mut self, ctx: &QueryCtx) -> Result<bool> {
+        // A range without a length has a step where no document has the field.
+        let alone = self.finish.is_none() && self.partitions.is_empty();
         if self.finish.is_none() {
             let mut keys: Vec<Box<[u8]>> = match *self.spec.range {
                 Range::Partition => Vec::new(),
@@ -352,7 +355,7 @@ impl Densifying {
         }
         let Some(key) = self.finish.as_mut().and_then(Vec::pop) else { return Ok(false) };
         let (end, inclusive) = match (*self.spec.range, self.last) {
-            (Range::Between(_, high), _) => (high, false),
+            (Range::Between(low, high), _) => (high, alone && !low.less(high)),
             (_, Some(last)) => (last, true),
             (_, None) => return Ok(false),
         };

@@ -24,7 +24,17 @@ const NOT_LAST: ErrorCode = ErrorCode(40601);
 impl Pipeline {
     /// Parses the `pipeline` array of an aggregate.
     pub fn parse(pipeline: &RawDoc, ctx: &QueryCtx) -> Result<Pipeline> {
+        Pipeline::parse_only(pipeline, ctx)?.checked()
+    }
+    /// The same, for what is asked of a view: which stages come first is not known yet.
+    pub fn parse_on_view(pipeline: &RawDoc, ctx: &QueryCtx) -> Result<Pipeline> {
         let mut pipeline = Pipeline::parse_only(pipeline, ctx)?;
+        pipeline.misplaced = false;
+        pipeline.checked()
+    }
+    fn checked(self) -> Result<Pipeline> {
+        let mut pipeline = self;
+        let ctx = pipeline.ctx.clone();
         ctx.end_counting();
         pipeline.check_metas()?;
         if ctx.vars.depth == 0 && pipeline.variables.contains(SEARCH_META) {
