@@ -120,6 +120,11 @@ def graphs(rnd):
     regex = lambda pattern: {"$regularExpression": {"pattern": pattern, "options": ""}}
     for start in (regex("^a"), [regex("z$"), 1], None, "$nope"):
         yield case({"$graphLookup": {"from": "w", "startWith": start, "connectFromField": "n", "connectToField": "s", "as": "x"}})
+    chain = [{"_id": 1, "m": [1, 2]}, {"_id": 2, "m": 1}, {"_id": 3, "m": 2}]
+    for depth in ("m", "m.b", "_id", "d.e"):
+        graph = {"$graphLookup": {"from": "w", "startWith": 1, "connectFromField": "m", "connectToField": "m", "as": "x", "depthField": depth}}
+        count = {"$project": {"x": {"$size": "$x"}}}
+        yield {"docs": chain, "cmd": {"aggregate": "w", "pipeline": [graph, count], "cursor": {}}, "after": False}
     docs = [{"_id": 1, "m": UNDEFINED}, {"_id": 2, "m": None}, {"_id": 3}, {"_id": 4, "m": [UNDEFINED]}, {"_id": 5, "m": 1}]
     for start in (None, 1, [None, 1], [None, UNDEFINED]):
         for field in ("m", "_id"):

@@ -213,14 +213,7 @@ impl Search {
             return Ok(());
         }
         self.grow(row.bytes().len())?;
-        let mut result = Ok(());
-        visit_path(doc, &spec.connect_from, &mut |v| {
-            if result.is_ok() {
-                result = self.ask(v, ctx);
-            }
-        });
-        result?;
-        self.found.push(match &spec.depth_field {
+        let found = match &spec.depth_field {
             None => doc.to_buf(),
             Some(path) => {
                 let mut b = DocBuilder::with_capacity(doc.byte_len() + 32);
@@ -228,7 +221,16 @@ impl Search {
                 write_with(doc, path.parts(), Some((ElementType::Int64, &depth)), &mut b);
                 b.finish()
             }
+        };
+        // The depth may stand where the next values would have been.
+        let mut result = Ok(());
+        visit_path(&found, &spec.connect_from, &mut |v| {
+            if result.is_ok() {
+                result = self.ask(v, ctx);
+            }
         });
+        result?;
+        self.found.push(found);
         Ok(())
     }
 }
