@@ -38,7 +38,8 @@ pub struct Care {
     pub sets: bool,
     /// Rows have one order.
     pub ordered: bool,
-    /// Fields have none: a time series puts measurements together as it likes.
+    /// Fields have none: a time series puts measurements together as it likes, and a join in the second engine of the older server
+    /// puts a field that was there before behind all others (its first one leaves it in its place).
     pub shuffled: bool,
 }
 
@@ -180,17 +181,34 @@ fn order_of(stages: &[Bson], mut ordered: bool) -> (bool, bool) {
     (ordered, blind)
 }
 
+/// Whether some join, at any depth, gives the documents of its pipeline in no order.
+fn joins_anyhow(stages: &[Bson]) -> bool {
+    stages.iter().filter_map(Bson::as_doc).filter_map(|s| s.iter().next()).any(|(name, arg)| {
+        let Some(spec) = arg.as_doc() else { return false };
+        match name {
+            "$facet" => spec.iter().any(|(_, inner)| joins_anyhow(inner.as_array().unwrap_or_default())),
+            "$lookup" | "$unionWith" => {
+                let inner = spec.get("pipeline").and_then(Bson::as_array).unwrap_or_default();
+                name == "$lookup" && !order_of(inner, true).0 || joins_anyhow(inner)
+            }
+            _ => false,
+        }
+    })
+}
+
 /// What of a program's answers is fixed.
 pub fn care_of(p: &Program) -> Care {
     let cmd = &p.test.cmd;
-    let shuffled = has(cmd, &["series", "w_series"]);
-    let mut care = Care { loose: false, sets: has(cmd, SETS) || shuffled, ordered: false, shuffled };
+    let series = has(cmd, &["series", "w_series"]);
+    let shuffled = series || has(cmd, &["$lookup"]);
+    let mut care = Care { loose: false, sets: has(cmd, SETS) || series, ordered: false, shuffled };
     care.loose = has(cmd, RANDOM) || matches!(p.class, Class::Server | Class::Admin);
     match p.test.name() {
         "aggregate" => {
             let stages = cmd.get("pipeline").and_then(Bson::as_array).unwrap_or_default();
             let (ordered, blind) = order_of(stages, false);
             care.ordered = ordered;
+            care.sets |= joins_anyhow(stages);
             // The first of rows without an order are any.
             let partly = cmd.get("cursor").and_then(Bson::as_doc).is_some_and(|c| c.contains("batchSize"));
             care.loose |= blind || partly && !ordered;

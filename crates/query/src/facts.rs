@@ -94,7 +94,10 @@ pub enum MetaField {
     SortKey,
     SearchScore,
     SearchHighlights,
+    SearchScoreDetails,
     RandVal,
+    BucketMinTime,
+    BucketMaxTime,
 }
 
 impl MetaField {
@@ -111,14 +114,36 @@ impl MetaField {
             "sortKey" => MetaField::SortKey,
             "searchScore" => MetaField::SearchScore,
             "searchHighlights" => MetaField::SearchHighlights,
-            // What no row here has reads as that.
-            "randVal" | "searchScoreDetails" | "timeseriesBucketMinTime" | "timeseriesBucketMaxTime" => {
-                MetaField::RandVal
-            }
+            "searchScoreDetails" => MetaField::SearchScoreDetails,
+            "randVal" => MetaField::RandVal,
+            "timeseriesBucketMinTime" => MetaField::BucketMinTime,
+            "timeseriesBucketMaxTime" => MetaField::BucketMaxTime,
             other => return Err(Error::location(17308, format!("Unsupported argument to $meta: {other}"))),
         })
     }
 
+    /// Only a search that is not there would know it, and so it is nowhere refused.
+    pub(crate) fn is_of_search(self) -> bool {
+        matches!(self, MetaField::SearchScore | MetaField::SearchHighlights | MetaField::SearchScoreDetails)
+    }
+    /// 40218: it is asked for where nobody knows it.
+    pub(crate) fn unknown(self) -> Error {
+        let what = match self {
+            MetaField::TextScore => "text score",
+            MetaField::GeoNearDistance => "$geoNear distance",
+            MetaField::GeoNearPoint => "$geoNear point",
+            MetaField::IndexKey => "index key",
+            MetaField::RecordId => "record ID",
+            MetaField::SortKey => "sort key",
+            MetaField::SearchScore => "$search score",
+            MetaField::SearchHighlights => "$search highlights",
+            MetaField::SearchScoreDetails => "$search score details",
+            MetaField::RandVal => "rand val",
+            MetaField::BucketMinTime => "timeseries bucket min time",
+            MetaField::BucketMaxTime => "timeseries bucket max time",
+        };
+        Error::location(40218, format!("query requires {what} metadata, but it is not available"))
+    }
     /// Only a geo search knows it.
     pub(crate) fn is_of_near(self) -> bool {
         matches!(self, MetaField::GeoNearDistance | MetaField::GeoNearPoint)
@@ -127,11 +152,9 @@ impl MetaField {
 
 /// 40218 when one of these is known of rows of a geo search only.
 pub(crate) fn check_nearness(metas: &[MetaField]) -> Result<()> {
-    let Some(missing) = metas.iter().find(|m| m.is_of_near()) else { return Ok(()) };
-    let what = if *missing == MetaField::GeoNearDistance { "distance" } else { "point" };
-    Err(Error::location(40218, format!("query requires $geoNear {what} metadata, but it is not available")))
+    metas.iter().find(|m| m.is_of_near()).map_or(Ok(()), |missing| Err(missing.unknown()))
 }
 
 pub(crate) fn no_text_score() -> Error {
-    Error::location(40218, "query requires text score metadata, but it is not available")
+    MetaField::TextScore.unknown()
 }

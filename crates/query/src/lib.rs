@@ -9,6 +9,7 @@
 //! * [`script`] — JavaScript, run by an engine from outside
 //! * [`text`] — terms and scores of text search
 //! * [`timeseries`] — measurements in buckets
+//! * [`change_stream`] — what change streams are asked for
 //! * [`named`] — how often each of those was named
 //! * [`vocabulary`] — the names that the tables of operators and stages hold
 //! * [`plan`] — filter + sort + indexes to a plan; [`exec`] — the resumable pull executor that runs it
@@ -17,6 +18,7 @@
 //! [`sort::SpillSpace`].
 
 mod accumulator;
+pub mod change_stream;
 pub mod collation;
 pub mod ctx;
 pub mod date;

@@ -189,7 +189,9 @@ pub(crate) fn check_n(v: &Val<'_>) -> Result<usize> {
         let text = format!("Can't coerce out of range value {} to long", number.shown());
         return Err(Error::location(31109, text));
     }
-    let Some(n) = v.value().and_then(crate::matcher::exact_i64) else { return Err(not_integral(5_787_903)) };
+    // A decimal may be off by what a double does not show.
+    let whole = number.truncate_i64().filter(|n| *n as f64 == number.to_f64());
+    let Some(n) = whole else { return Err(not_integral(5_787_903)) };
     match usize::try_from(n) {
         Ok(n) if n > 0 => Ok(n),
         _ => Err(Error::location(5787908, format!("'n' must be greater than 0, found {n}"))),

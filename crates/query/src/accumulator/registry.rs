@@ -25,11 +25,11 @@ pub(crate) struct AccSpec {
 }
 
 impl AccSpec {
-    /// How many values it takes depends on the document.
-    pub(crate) fn counts_by_document(&self) -> bool {
+    /// How many values it takes is not known ahead.
+    pub(crate) fn counts_by_group(&self, ctx: &QueryCtx) -> bool {
         let Make::N { n, .. } = &self.make else { return false };
-        let mut paths = BTreeSet::new();
-        !n.dependencies(&mut paths) || !paths.is_empty()
+        let mut n = n.clone();
+        n.optimize(ctx).is_ok() && n.as_const().is_none()
     }
 }
 
@@ -160,7 +160,7 @@ fn input_n(name: &'static str, e: Elem<'_>, p: &mut ParseCtx<'_>, kind: NKind) -
     for f in d {
         match f.name() {
             "input" => input = Some(p.parse(f.value())?),
-            "n" => n = Some(p.parse(f.value())?),
+            "n" => n = Some(how_many(f.value(), p)?),
             other => {
                 return Err(Error::location(5787901, format!("Unknown argument for 'n' operator: {other}")));
             }
@@ -169,6 +169,14 @@ fn input_n(name: &'static str, e: Elem<'_>, p: &mut ParseCtx<'_>, kind: NKind) -
     let n = n.ok_or_else(|| Error::location(5787906, "Missing value for 'n'"))?;
     let input = input.ok_or_else(|| Error::location(5787907, "Missing value for 'input'"))?;
     Ok((Arg::Unary(input), Make::N { name, kind, n }))
+}
+
+/// `n` is evaluated for a group, of which nothing is known beside its id.
+fn how_many(v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
+    let before = p.metas.len();
+    let n = p.parse(v);
+    p.metas.truncate(before);
+    n
 }
 
 /// `{sortBy, output}` and `n` unless only one is kept.
@@ -188,7 +196,7 @@ fn keyed(
                 Value::Document(spec) => sort = Some(spec),
                 _ => return Err(Error::location(10065, "invalid parameter: expected an object (sortBy)")),
             },
-            "n" if !single => n = Some(p.parse(f.value())?),
+            "n" if !single => n = Some(how_many(f.value(), p)?),
             other => return Err(Error::location(5788002, format!("Unknown argument to {name} '{other}'"))),
         }
     }

@@ -6,7 +6,7 @@ use super::zone::Zone;
 use pando_base::calendar::{
     Civil, MS_PER_DAY, MS_PER_HOUR, MS_PER_MINUTE, MS_PER_SECOND, days_in_month, days_of, ms_of_civil,
 };
-use pando_base::{Error, Result};
+use pando_base::{Error, ErrorCode, Result};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -45,6 +45,35 @@ impl Unit {
             Unit::Hour => MS_PER_HOUR,
             _ => return None,
         })
+    }
+    /// So many units, and more, are farther apart than two instants can be.
+    fn most(self) -> u64 {
+        const YEARS: u64 = 584_942_418;
+        const DAYS: u64 = 213_503_982_335;
+        match self {
+            Unit::Millisecond => u64::MAX,
+            Unit::Second => DAYS * 86_400,
+            Unit::Minute => DAYS * 1440,
+            Unit::Hour => DAYS * 24,
+            Unit::Day => DAYS,
+            Unit::Week => DAYS / 7,
+            Unit::Month => YEARS * 12,
+            Unit::Quarter => YEARS * 4,
+            Unit::Year => YEARS,
+        }
+    }
+    fn name(self) -> &'static str {
+        match self {
+            Unit::Millisecond => "millisecond",
+            Unit::Second => "second",
+            Unit::Minute => "minute",
+            Unit::Hour => "hour",
+            Unit::Day => "day",
+            Unit::Week => "week",
+            Unit::Month => "month",
+            Unit::Quarter => "quarter",
+            Unit::Year => "year",
+        }
     }
     /// Days of days and weeks, months of the longer ones.
     fn length(self) -> (i64, i64) {
@@ -87,6 +116,20 @@ pub fn add(ms: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
         return ms.checked_add(amount.checked_mul(length)?);
     }
     add_days_or_months(ms, unit, amount, zone).and_then(with_second)
+}
+
+/// [`add`] with MongoDB's errors, in the words of `name`.
+pub fn add_exactly(name: &str, ms: i64, unit: Unit, amount: i64, zone: &Zone) -> Result<i64> {
+    if unit == Unit::Millisecond {
+        let wrapped = ms.wrapping_add(amount);
+        let text = || format!("Overflow while adding {amount}ms to {wrapped}ms");
+        return ms.checked_add(amount).ok_or_else(|| Error::new(ErrorCode::DurationOverflow, text()));
+    }
+    if amount.unsigned_abs() >= unit.most() {
+        let text = format!("invalid dateAdd 'amount' parameter value: {amount} {}", unit.name());
+        return Err(Error::location(5_976_500, text));
+    }
+    add(ms, unit, amount, zone).ok_or_else(|| Error::location(5_166_406, format!("{name} overflowed")))
 }
 
 /// Instants before the first whole second that there is are none that seconds and longer units could be added to, or days and

@@ -232,7 +232,7 @@ static TABLE: &[(&str, Def)] = &[
     ("$meta", Def::Parse(misc::parse_meta)),
     ("$percentile", Def::Parse(misc::parse_quantile)),
     ("$rand", Def::Parse(misc::parse_rand)),
-    ("$toHashedIndexKey", fixed(1, misc::to_hashed_index_key)),
+    ("$toHashedIndexKey", Def::Parse(misc::parse_hashed)),
     ("$tsIncrement", fixed(1, misc::ts_increment)),
     ("$tsSecond", fixed(1, misc::ts_second)),
     ("$type", fixed(1, misc::type_of)),

@@ -2,11 +2,12 @@
 
 use super::expr_bounds::implied;
 use super::node::{ExprTest, Node};
+use super::parse::In;
+use super::place::Place;
 use crate::ctx::QueryCtx;
 use crate::expr::spelled::spelled;
 use crate::expr::{Expr, ParseCtx, optimize_error};
-use crate::facts::{MetaField, no_text_score};
-use pando_base::{Error, Result};
+use pando_base::Result;
 use pando_bson::{DocBuf, RawDoc, Value};
 use std::sync::Arc;
 
@@ -31,14 +32,15 @@ impl ExprTest for Condition {
 }
 
 /// The condition, and what it implies about single fields.
-pub(super) fn compile(expression: Value<'_>, ctx: &QueryCtx) -> Result<(Arc<dyn ExprTest>, Vec<Node>)> {
+pub(super) fn compile(expression: Value<'_>, at: In<'_>) -> Result<(Arc<dyn ExprTest>, Vec<Node>)> {
+    let ctx = at.ctx;
     let mut p = ParseCtx::new(ctx);
     let mut expr = p.parse(expression)?;
-    if p.metas.contains(&MetaField::TextScore) {
-        return Err(no_text_score());
-    }
-    if p.metas.contains(&MetaField::SortKey) {
-        return Err(Error::location(40218, "query requires sort key metadata, but it is not available"));
+    // Whatever is known of a row, a condition is not told. Only a stage says so.
+    if matches!(at.place, Place::Match | Place::Document)
+        && let Some(meta) = p.metas.iter().find(|m| !m.is_of_search())
+    {
+        return Err(meta.unknown());
     }
     expr.optimize(ctx).map_err(|e| optimize_error("expression", e))?;
     let implied = implied(&expr, ctx);

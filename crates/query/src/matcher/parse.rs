@@ -31,9 +31,9 @@ enum Level {
 
 /// What every part of the parser is told: where the filter stands, and what it is evaluated in.
 #[derive(Clone, Copy)]
-struct In<'a> {
-    place: Place,
-    ctx: &'a QueryCtx,
+pub(super) struct In<'a> {
+    pub(super) place: Place,
+    pub(super) ctx: &'a QueryCtx,
 }
 
 pub(super) fn parse_filter(filter: &RawDoc, place: Place, ctx: &QueryCtx) -> Result<Node> {
@@ -124,7 +124,7 @@ fn parse_keyword(op: &str, e: Elem<'_>, level: Level, at: In<'_>) -> Result<Opti
         "expr" => {
             top_only("$expr")?;
             at.place.allow_expr()?;
-            parse_expr(e, at.ctx)?
+            parse_expr(e, at)?
         }
         "jsonSchema" => parse_schema(e, at)?,
         "sampleRate" => {
@@ -233,10 +233,10 @@ fn parse_schema(e: Elem<'_>, at: In<'_>) -> Result<Node> {
     }
 }
 
-fn parse_expr(e: Elem<'_>, ctx: &QueryCtx) -> Result<Node> {
+fn parse_expr(e: Elem<'_>, at: In<'_>) -> Result<Node> {
     let mut b = DocBuilder::new();
     b.raw(e.ty, "", e.data());
-    let (eval, implied) = super::expr::compile(e.value(), ctx)?;
+    let (eval, implied) = super::expr::compile(e.value(), at)?;
     let expr = Node::Expr(ExprNode { keyword: "$expr", source: b.finish(), eval });
     if implied.is_empty() {
         return Ok(expr);

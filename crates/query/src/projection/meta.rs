@@ -45,6 +45,11 @@ pub(super) fn write(meta: MetaField, row: &RowMeta<'_>, name: &str, out: &mut Do
             }
         }
         // No row carries these without a search stage.
-        MetaField::SearchScore | MetaField::SearchHighlights | MetaField::RandVal => {}
+        MetaField::SearchScore
+        | MetaField::SearchHighlights
+        | MetaField::SearchScoreDetails
+        | MetaField::RandVal
+        | MetaField::BucketMinTime
+        | MetaField::BucketMaxTime => {}
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Computed, Folder, Mode, Node, Projection, Slice};
 use crate::ctx::QueryCtx;
+use crate::expr::Expr;
 use crate::facts::MetaField;
 use crate::matcher::{Matcher, Place};
 use pando_base::{Error, Result, limits, patience};
@@ -66,10 +67,7 @@ impl Parser<'_> {
             _ if positional => {
                 Err(Error::location(31308, "positional projection cannot be used with a literal"))
             }
-            v => {
-                self.no_value_in_exclusion(written, v)?;
-                self.computed(path, v)
-            }
+            v => self.literal(path, v, written),
         }
     }
 
@@ -119,10 +117,10 @@ impl Parser<'_> {
                 self.add(path, Node::Meta(meta))
             }
             _ if !single => Err(dollar_name()),
-            name => self.computed(path, whole).map_err(|e| {
-                let unknown = e.message == format!("Unrecognized expression '{name}'");
-                if unknown { Error::location(31325, format!("Unknown expression {name}")) } else { e }
-            }),
+            name if !Expr::is_operator(name) => {
+                Err(Error::location(31325, format!("Unknown expression {name}")))
+            }
+            _ => self.computed(path, whole),
         }
     }
 
@@ -172,13 +170,14 @@ impl Parser<'_> {
         self.add(path, Node::ElemMatch(Arc::new(matcher.root().clone())))
     }
 
-    /// A value that is no operator has an error of its own.
-    fn no_value_in_exclusion(&self, written: &str, v: Value<'_>) -> Result<()> {
-        if self.mode != Some(Mode::Exclusion) {
-            return Ok(());
+    /// A value that is no operator has an error of its own, once it is known to be right by itself.
+    fn literal(&mut self, path: &str, v: Value<'_>, written: &str) -> Result<()> {
+        if self.mode == Some(Mode::Exclusion) {
+            Computed::parse(v, self.ctx)?;
+            let text = format!("Cannot use an expression {written}: {v} in an exclusion projection");
+            return Err(Error::location(31310, text));
         }
-        let text = format!("Cannot use an expression {written}: {v} in an exclusion projection");
-        Err(Error::location(31310, text))
+        self.computed(path, v)
     }
 
     fn computed(&mut self, path: &str, v: Value<'_>) -> Result<()> {

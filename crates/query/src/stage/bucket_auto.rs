@@ -164,7 +164,7 @@ fn outputs(d: &pando_bson::RawDoc, p: &mut ParseCtx<'_>) -> Result<Vec<AccSpec>>
                 }
                 Value::Document(acc) => {
                     let spec = accumulator::parse(name, acc, p)?;
-                    if spec.counts_by_document() {
+                    if spec.counts_by_group(p.ctx) {
                         return Err(Error::location(4544714, "Can't refer to the group key in $bucketAuto"));
                     }
                     Ok(spec)

@@ -17,6 +17,7 @@ use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use crate::date::{self, Unit, Zone};
 use crate::expr::{FieldPath, ParseCtx};
+use crate::matcher::exact_i64;
 use crate::number::Number;
 use crate::sort::SortPattern;
 use pando_base::{Error, Result};
@@ -112,8 +113,8 @@ impl Densify {
             Point::Date(ms) => {
                 let by = self.step.truncate_i64().and_then(|s| s.checked_mul(n));
                 let unit = self.unit.unwrap_or(Unit::Millisecond);
-                let at = by.and_then(|by| date::add(ms, unit, by, &Zone::Utc));
-                Point::Date(at.ok_or_else(|| Error::location(5_166_406, "dateAdd overflowed"))?)
+                let by = by.ok_or_else(|| Error::location(5_166_406, "dateAdd overflowed"))?;
+                Point::Date(date::add_exactly("dateAdd", ms, unit, by, &Zone::Utc)?)
             }
         })
     }
@@ -211,11 +212,6 @@ fn nested<'a>(doc: &'a RawDoc, path: &FieldPath) -> Option<Value<'a>> {
     })
 }
 
-/// A range without an inside still has its first step, as in MongoDB, where no document stands before it.
-fn is_empty(low: Point, high: Point) -> bool {
-    !low.less(high)
-}
-
 fn number(n: i64) -> Number {
     i32::try_from(n).map_or(Number::Long(n), Number::Int)
 }
@@ -265,7 +261,8 @@ impl Densifying {
             self.order.push(key.clone());
         }
         let (end, inclusive) = match *self.spec.range {
-            Range::Between(low, high) if !at.less(high) => (high, is_empty(low, high) && low.less(at)),
+            // A range without a length has a step before what is behind it.
+            Range::Between(low, high) if !at.less(high) => (high, !low.less(high) && high.less(at)),
             _ => (at, false),
         };
         self.run = Some(Run { key, end, inclusive, then: Some(row) });
@@ -335,6 +332,8 @@ impl Densifying {
 
     /// Behind the last document: partitions go on to the end of the range.
     fn next_to_finish(&mut self, ctx: &QueryCtx) -> Result<bool> {
+        // A range without a length has a step where no document has the field.
+        let alone = self.finish.is_none() && self.partitions.is_empty();
         if self.finish.is_none() {
             let mut keys: Vec<Box<[u8]>> = match *self.spec.range {
                 Range::Partition => Vec::new(),
@@ -356,7 +355,7 @@ impl Densifying {
         }
         let Some(key) = self.finish.as_mut().and_then(Vec::pop) else { return Ok(false) };
         let (end, inclusive) = match (*self.spec.range, self.last) {
-            (Range::Between(low, high), last) => (high, last.is_none() && is_empty(low, high)),
+            (Range::Between(low, high), _) => (high, alone && !low.less(high)),
             (_, Some(last)) => (last, true),
             (_, None) => return Ok(false),
         };
@@ -428,6 +427,7 @@ fn parse_range(spec: &RawDoc) -> Result<RangeSpec<'_>> {
     let (mut step, mut bounds, mut unit) = (None, None, None);
     for f in spec {
         match (f.name(), f.value()) {
+            ("step" | "unit", Value::Null | Value::Undefined) => {}
             ("step", v) => {
                 step = Some(Number::of(v).ok_or_else(|| {
                     Error::type_mismatch(format!(
@@ -456,7 +456,7 @@ fn read_range(spec: &RangeSpec<'_>) -> Result<(Option<Unit>, Range)> {
             "The step parameter in a range statement must be a strictly positive numeric value",
         ));
     }
-    if unit.is_some() && step.to_f64().fract() != 0.0 {
+    if unit.is_some() && exact_i64(step.value()).is_none() {
         return Err(Error::location(
             6_586_400,
             "The step parameter in a range statement must be a whole number when densifying a date range",
@@ -492,41 +492,43 @@ fn parse_bounds(v: Value<'_>, step: Number, unit: Option<Unit>) -> Result<Range>
             "A bounding array in a range statement must have exactly two elements",
         ));
     };
-    let (Some(low), Some(high)) = (Point::of(low), Point::of(high)) else {
-        return Err(Error::location(5_946_800, "Explicit bounds must be numeric or dates"));
-    };
-    if low.is_date() != high.is_date() {
-        return Err(Error::location(
-            5_733_406,
-            "A bounding array must contain either both dates or both numeric types",
-        ));
-    }
-    if high.less(low) {
+    if cmp_values(high, low).is_lt() {
         return Err(Error::location(
             5_733_402,
             "A bounding array must be an ascending array of either two dates or two numbers",
         ));
     }
-    match (low, high) {
-        (Point::Date(_), _) if unit.is_none() => {
-            Err(Error::location(5_733_410, "A bounding array of dates must specify a unit"))
+    explicit_bounds(low, high, step, unit)
+}
+
+/// Two bounds that ascend. What they have to be goes by the first one.
+fn explicit_bounds(low: Value<'_>, high: Value<'_>, step: Number, unit: Option<Unit>) -> Result<Range> {
+    let text = match (Point::of(low), Point::of(high)) {
+        (Some(Point::Number(_)), _) if unit.is_some() => {
+            (5_733_409, "Numeric bounds may not have unit parameter")
         }
-        (Point::Date(_), _) => Ok(Range::Between(low, high)),
-        (Point::Number(_), _) if unit.is_some() => {
-            Err(Error::location(5_733_409, "Numeric bounds may not have unit parameter"))
-        }
-        (Point::Number(a), Point::Number(b)) => {
+        (Some(low @ Point::Number(a)), Some(high @ Point::Number(b))) => {
             let kind = |n: Number| n.value().type_name();
-            if kind(a) != kind(b) || kind(a) != kind(step) {
-                return Err(Error::location(
-                    5_876_900,
-                    "Upper bound, lower bound, and step must all have the same type",
-                ));
+            if kind(a) == kind(b) && kind(a) == kind(step) {
+                return Ok(Range::Between(low, high));
             }
-            Ok(Range::Between(low, high))
+            (5_876_900, "Upper bound, lower bound, and step must all have the same type")
         }
-        _ => Err(Error::internal("bounds of two kinds")),
-    }
+        (Some(Point::Number(_)), _) => {
+            (5_733_406, "A bounding array must contain either both dates or both numeric types")
+        }
+        (Some(low @ Point::Date(_)), Some(high @ Point::Date(_))) => {
+            if unit.is_some() {
+                return Ok(Range::Between(low, high));
+            }
+            (5_733_410, "A bounding array of dates must specify a unit")
+        }
+        (Some(Point::Date(_)), _) => {
+            (5_733_405, "A bounding array must contain either both dates or both numeric types")
+        }
+        _ => (5_946_800, "Explicit bounds must be numeric or dates"),
+    };
+    Err(Error::location(text.0, text.1))
 }
 
 pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<Densify> {
@@ -539,20 +541,19 @@ pub(super) fn parse(e: Elem<'_>, _: &mut ParseCtx<'_>) -> Result<Densify> {
     let (mut field, mut partitions, mut range) = (None, Vec::new(), None);
     for f in spec {
         match (f.name(), f.value()) {
-            ("field" | "range", Value::Null) => {}
-            ("partitionByFields", Value::Null) => return Err(null_array("partitionByFields")),
+            ("field" | "range", Value::Null | Value::Undefined) => {}
+            ("partitionByFields", Value::Null | Value::Undefined) => {
+                return Err(null_array("partitionByFields"));
+            }
             ("field", Value::String(path)) => field = Some(path),
             ("field", v) => return Err(wrong_type("field", v, "string")),
             ("partitionByFields", Value::Array(a)) => {
                 for e in a {
-                    let Value::String(path) = e.value() else {
-                        return Err(wrong_type(
-                            &format!("partitionByFields.{}", e.name()),
-                            e.value(),
-                            "string",
-                        ));
-                    };
-                    partitions.push(path);
+                    match e.value() {
+                        Value::String(path) => partitions.push(path),
+                        Value::Undefined | Value::Null => {}
+                        v => return Err(wrong_type(&format!("partitionByFields.{}", e.name()), v, "string")),
+                    }
                 }
             }
             ("partitionByFields", v) => return Err(wrong_type("partitionByFields", v, "array")),

@@ -25,8 +25,10 @@ impl<'a> Spec<'a> {
         let mut s = Spec::default();
         for f in spec {
             match (f.name(), f.value()) {
-                ("sortBy" | "output", Value::Null) | ("partitionBy", Value::Null | Value::Undefined) => {}
-                ("partitionByFields", Value::Null) => return Err(null_array("partitionByFields")),
+                ("sortBy" | "output" | "partitionBy", Value::Null | Value::Undefined) => {}
+                ("partitionByFields", Value::Null | Value::Undefined) => {
+                    return Err(null_array("partitionByFields"));
+                }
                 ("partitionBy", v @ Value::Document(_)) => s.partition_by = Some(v),
                 ("partitionBy", Value::String(path)) if path.starts_with('$') => {
                     s.partition_by = Some(f.value());
@@ -34,7 +36,7 @@ impl<'a> Spec<'a> {
                 ("partitionBy", v) => return Err(wrong_type("partitionBy", v, "object")),
                 ("partitionByFields", Value::Array(a)) => {
                     for e in a {
-                        if e.value().as_str().is_none() {
+                        if !matches!(e.value(), Value::String(_) | Value::Null | Value::Undefined) {
                             let field = format!("partitionByFields.{}", e.name());
                             return Err(wrong_type(&field, e.value(), "string"));
                         }
@@ -50,6 +52,10 @@ impl<'a> Spec<'a> {
             }
         }
         Ok(s)
+    }
+    /// The fields of a partition. Nulls among them count as not given.
+    fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.fields.into_iter().flatten().filter_map(|e| e.value().as_str())
     }
     /// What is filled by a method as `$setWindowFields`, the rest as `$addFields`.
     fn as_stages(&self, output: &RawDoc) -> Result<DocBuf> {
@@ -77,8 +83,7 @@ impl<'a> Spec<'a> {
             }
         }
         let (windows, values) = (windows.finish(), values.finish());
-        let mut names = self.fields.into_iter().flatten().filter_map(|e| e.value().as_str());
-        if !windows.is_empty() && names.any(|name| name.contains('\0')) {
+        if !windows.is_empty() && self.names().any(|name| name.contains('\0')) {
             return Err(Error::location(15998, "FieldPath field names may not be empty strings."));
         }
         let mut stages = DocBuilder::new();
@@ -86,10 +91,10 @@ impl<'a> Spec<'a> {
             if let Some(v) = self.partition_by {
                 d.value("partitionBy", v);
             }
-            if let Some(fields) = self.fields.filter(|f| !f.is_empty()) {
+            let mut names = self.names().peekable();
+            if names.peek().is_some() {
                 d.doc("partitionBy", |d| {
-                    for e in fields {
-                        let name = e.value().as_str().unwrap_or_default();
+                    for name in names {
                         d.str(name, &format!("${name}"));
                     }
                 });

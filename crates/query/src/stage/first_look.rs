@@ -3,6 +3,7 @@
 //! belong. So a mistake of that kind in the last stage is told before any other in the first one.
 
 use super::element::{not_one_field, stage_spec};
+use super::sub_pipeline::stages_array;
 use super::{facet, lookup_spec, registry, sources, union_with};
 use crate::ctx::QueryCtx;
 use pando_base::{Error, ErrorCode, Result};
@@ -48,12 +49,12 @@ fn look_inside(e: Elem<'_>, db: Option<&str>) -> Result<()> {
             }
             match spec.get("pipeline").filter(|_| name == "$lookup") {
                 None => Ok(()),
-                Some(Value::Array(stages)) => first_look(stages, db),
-                Some(_) => Err(Error::type_mismatch("'pipeline' option must be specified as an array")),
+                Some(stages) => first_look(stages_array(stages)?, db),
             }
         }
-        "$unionWith" => first_look(union_with::named(e)?.1, db),
-        "$changeStream" | "$collStats" | "$currentOp" | "$listLocalSessions" | "$listSessions" => {
+        "$unionWith" => first_look(&union_with::named(e)?.1, db),
+        "$changeStream" => sources::change_stream(e).map(drop),
+        "$collStats" | "$currentOp" | "$listLocalSessions" | "$listSessions" => {
             sources::parse(e, &QueryCtx::default()).map(drop)
         }
         // Variables are the command's, and not known here.

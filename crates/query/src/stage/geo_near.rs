@@ -57,10 +57,8 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<NearPart> {
     let place_field = field(spec, "includeLocs", 16607, "requires that 'includeLocs' option is a String")?;
     let query = match spec.get("query") {
         None => DocBuf::new(),
-        Some(Value::Document(d)) => {
-            Matcher::parse_in(Place::BesideNear, d, p.ctx)?;
-            d.to_buf()
-        }
+        // What it says is looked at when it is known where to look for the place.
+        Some(Value::Document(d)) => d.to_buf(),
         Some(_) => return Err(Error::type_mismatch("query must be an object")),
     };
     let key = match spec.get("key") {
@@ -122,15 +120,8 @@ fn near_doc(place: Value<'_>, spherical: bool, spec: &RawDoc, ctx: &QueryCtx) ->
             b.f64(&format!("${name}"), n);
         }
     }
-    let doc = b.finish();
-    if !matches!(doc.first().map(|e| e.value()), Some(Value::Document(_) | Value::Array(_))) {
-        return Err(Error::location(
-            5_860_401,
-            "$geoNear requires near argument to be a GeoJSON object or a legacy point(array)",
-        ));
-    }
     // What the place says is looked at when it is known where to look for it.
-    Ok(doc)
+    Ok(b.finish())
 }
 
 impl NearPart {
@@ -170,6 +161,13 @@ impl NearPart {
             Some(key) => key,
             None => only_place(ns, info)?,
         };
+        if !matches!(self.near.first().map(|e| e.value()), Some(Value::Document(_) | Value::Array(_))) {
+            return Err(Error::location(
+                5_860_401,
+                "$geoNear requires near argument to be a GeoJSON object or a legacy point(array)",
+            ));
+        }
+        Matcher::parse_in(Place::BesideNear, &self.query, ctx)?;
         let mut filter = DocBuilder::new();
         filter.array("$and", |a| {
             a.raw_doc(&self.query);

@@ -19,6 +19,7 @@ use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, ParseCtx, Val};
 use crate::matcher::{Matcher, Place, exact_i64, truncated_i64};
+use crate::number::Number;
 use pando_base::limits::GRAPH_LOOKUP_BYTES_MAX;
 use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::keystring::KeyBuilder;
@@ -68,12 +69,13 @@ fn max_depth(v: Value<'_>) -> Result<i64> {
         ));
     }
     // What is out of range counts as the last number that is not.
-    let whole = truncated_i64(v).unwrap_or_else(|| v.as_f64().unwrap_or(0.0) as i64);
+    let given = Number::of(v).map_or(0.0, Number::to_f64);
+    let whole = truncated_i64(v).unwrap_or(given as i64);
     if whole < 0 {
         let text = format!("maxDepth requires a nonnegative argument, found: {whole}");
         return Err(Error::location(40101, text));
     }
-    if exact_i64(v).is_none() && !matches!(v, Value::Double(n) if n == whole as f64) {
+    if exact_i64(v).is_none() && given != whole as f64 {
         let text = format!("maxDepth could not be represented as a long long: {whole}");
         return Err(Error::location(40102, text));
     }
@@ -116,7 +118,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<GraphLookup> {
                     "as" => as_path = path,
                     "connectFromField" => connect_from = path,
                     "connectToField" => connect_to = path,
-                    _ => depth_field = path,
+                    _ => depth_field = path.map(FieldPath::parse).transpose()?,
                 }
             }
             (other, _) => {
@@ -132,7 +134,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<GraphLookup> {
             "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified.",
         ));
     };
-    // Paths are read when all else is known to be there.
+    // The other paths are read when all else is known to be there.
     Ok(GraphLookup {
         from,
         as_path: FieldPath::parse(as_path)?,
@@ -140,7 +142,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<GraphLookup> {
         connect_from: FieldPath::parse(connect_from)?,
         connect_to: FieldPath::parse(connect_to)?,
         max_depth: depth,
-        depth_field: depth_field.map(FieldPath::parse).transpose()?,
+        depth_field,
         restrict,
     })
 }
@@ -211,14 +213,7 @@ impl Search {
             return Ok(());
         }
         self.grow(row.bytes().len())?;
-        let mut result = Ok(());
-        visit_path(doc, &spec.connect_from, &mut |v| {
-            if result.is_ok() {
-                result = self.ask(v, ctx);
-            }
-        });
-        result?;
-        self.found.push(match &spec.depth_field {
+        let found = match &spec.depth_field {
             None => doc.to_buf(),
             Some(path) => {
                 let mut b = DocBuilder::with_capacity(doc.byte_len() + 32);
@@ -226,45 +221,51 @@ impl Search {
                 write_with(doc, path.parts(), Some((ElementType::Int64, &depth)), &mut b);
                 b.finish()
             }
+        };
+        // The depth may stand where the next values would have been.
+        let mut result = Ok(());
+        visit_path(&found, &spec.connect_from, &mut |v| {
+            if result.is_ok() {
+                result = self.ask(v, ctx);
+            }
         });
+        result?;
+        self.found.push(found);
         Ok(())
     }
 }
 
 impl GraphLookup {
-    /// What the frontier asks for. Null does not stand for a missing field here.
+    /// What the frontier asks for. Null does not stand for a missing or undefined field here; a regular expression also stands
+    /// for what it matches.
     fn filter(&self, frontier: &[Val<'static>]) -> DocBuf {
         let to = self.connect_to.dotted();
-        let null = frontier.iter().any(Val::is_nullish);
+        let (nulls, values): (Vec<_>, Vec<_>) =
+            frontier.iter().partition(|v| matches!(v.value(), Some(Value::Null)));
         let mut b = DocBuilder::new();
         b.array("$and", |all| {
             if let Some(restrict) = &self.restrict {
                 all.raw_doc(restrict);
             }
-            if frontier.iter().any(|v| v.value().is_some_and(|v| v.element_type() == ElementType::Regex)) {
-                all.doc(|d| {
+            let among = |d: &mut DocBuilder| {
+                d.doc(&to, |d| {
+                    d.array("$in", |a| values.iter().for_each(|v| v.push_to(a)));
+                });
+            };
+            let null = |d: &mut DocBuilder| {
+                d.doc(&to, |d| {
+                    d.str("$type", "null");
+                });
+            };
+            match (nulls.is_empty(), values.is_empty()) {
+                (true, _) => all.doc(among),
+                (false, true) => all.doc(null),
+                (false, false) => all.doc(|d| {
                     d.array("$or", |any| {
-                        for v in frontier {
-                            any.doc(|d| {
-                                d.doc(&to, |d| v.put_to(d, "$eq"));
-                            });
-                        }
+                        any.doc(among).doc(null);
                     });
-                });
-            } else {
-                all.doc(|d| {
-                    d.doc(&to, |d| {
-                        d.array("$in", |a| frontier.iter().for_each(|v| v.push_to(a)));
-                    });
-                });
-            }
-            if null {
-                all.doc(|d| {
-                    d.doc(&to, |d| {
-                        d.bool("$exists", true);
-                    });
-                });
-            }
+                }),
+            };
         });
         b.finish()
     }

@@ -18,6 +18,8 @@ pub(super) struct Uses {
     pub(super) misplaced: bool,
     /// Something but filters and unions came before.
     reshaped: bool,
+    /// How many of `metas` only the stage before has asked for, to sort by them.
+    sorted_by: usize,
 }
 
 impl Uses {
@@ -55,6 +57,12 @@ impl Uses {
                 None => self.unsorted = true,
             }
         }
+        // A sort right behind takes the place of one.
+        let sorts = stages.get(first).is_some_and(|s| s.sort().is_some());
+        if sorts {
+            self.metas.truncate(self.metas.len() - self.sorted_by);
+        }
+        self.sorted_by = if sorts && stages.len() == first + 1 { metas.len() } else { 0 };
         for (i, stage) in stages.iter().enumerate().skip(first) {
             if stage.sort().is_some() {
                 self.sort = Some(i);

@@ -24,14 +24,25 @@ const NOT_LAST: ErrorCode = ErrorCode(40601);
 impl Pipeline {
     /// Parses the `pipeline` array of an aggregate.
     pub fn parse(pipeline: &RawDoc, ctx: &QueryCtx) -> Result<Pipeline> {
+        Pipeline::parse_only(pipeline, ctx)?.checked()
+    }
+    /// The same, for what is asked of a view: which stages come first is not known yet.
+    pub fn parse_on_view(pipeline: &RawDoc, ctx: &QueryCtx) -> Result<Pipeline> {
         let mut pipeline = Pipeline::parse_only(pipeline, ctx)?;
+        pipeline.misplaced = false;
+        pipeline.checked()
+    }
+    fn checked(self) -> Result<Pipeline> {
+        let mut pipeline = self;
+        let ctx = pipeline.ctx.clone();
         ctx.end_counting();
         pipeline.check_metas()?;
         if ctx.vars.depth == 0 && pipeline.variables.contains(SEARCH_META) {
             return Err(no_search());
         }
-        pipeline.check_near()?;
+        let near = pipeline.check_near();
         pipeline.optimize().map_err(|e| optimize_error("pipeline", e))?;
+        near?;
         Ok(pipeline)
     }
     /// Parses a pipeline inside a stage.
@@ -134,6 +145,10 @@ impl Pipeline {
     fn check_metas(&self) -> Result<()> {
         if self.misplaced {
             return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
+        }
+        // What comes from elsewhere is not asked for what is known of it.
+        if self.source != PipelineSource::Collection {
+            return Ok(());
         }
         if self.stages.first().is_none_or(|s| s.near().is_none()) {
             check_nearness(&self.metas)?;

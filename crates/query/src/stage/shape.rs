@@ -7,6 +7,7 @@
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, ParseCtx, Scope, Val};
 use crate::names::{NamedList, PathSet};
+use crate::projection::positional_path;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{ArrayBuilder, AsName, DocBuf, DocBuilder, Elem, RawDoc, Value};
 use std::collections::BTreeSet;
@@ -100,8 +101,8 @@ impl Node {
 
 /// Paths as `$project` and `$addFields` take them.
 fn check_path(path: &str) -> Result<()> {
-    if path.split('.').next_back() == Some("$") && path.contains('.') {
-        return Ok(());
+    if positional_path(path)?.is_some() {
+        return Err(Error::location(31324, "Cannot use positional projection in aggregation projection"));
     }
     FieldPath::parse(path).map(|_| ())
 }
@@ -176,10 +177,14 @@ impl Shape {
 
     /// `$addFields`, `$set`.
     pub(crate) fn add_fields(spec: &RawDoc, p: &mut ParseCtx<'_>) -> Result<Shape> {
-        let mut root = Node::default();
-        let mut seen = PathSet::default();
+        // All that is written is looked at before any expression is parsed.
+        let mut added = Added { spec, seen: PathSet::default(), leaves: Vec::new() };
         for e in spec {
-            add_field(&mut root, "", e, spec, &mut seen, p)?;
+            added.field("", e)?;
+        }
+        let mut root = Node::default();
+        for (path, v) in added.leaves {
+            root.insert(&path, Child::Compute(p.parse(v)?))?;
         }
         root.settle();
         Ok(Shape { mode: Mode::Add, root })
@@ -339,9 +344,6 @@ impl Draft {
             return Err(Error::location(40352, "FieldPath cannot be constructed with empty string"));
         }
         check_path(&path)?;
-        if path.ends_with(".$") {
-            return Err(Error::location(31324, "Cannot use positional projection in aggregation projection"));
-        }
         match e.value() {
             v if v.is_number() || matches!(v, Value::Boolean(_)) => self.plain(path, v.is_truthy()),
             Value::Document(d) => {
@@ -353,7 +355,11 @@ impl Draft {
                 };
                 if first.name_bytes().starts_with(b"$") {
                     let meta = first.name() == "$meta" && d.count() == 1;
-                    let expr = expression(d, p)?;
+                    check_expression(first.name(), d)?;
+                    if !meta {
+                        self.no_expression_in_exclusion()?;
+                    }
+                    let expr = p.operator(d)?;
                     if meta {
                         // It says nothing about the kind of projection.
                         self.metas = true;
@@ -367,11 +373,11 @@ impl Draft {
                 Ok(())
             }
             v => {
+                let expr = p.parse(v)?;
                 if self.excluded.is_some() {
                     let text = format!("Cannot use an expression {name}: {v} in an exclusion projection");
                     return Err(Error::location(31310, text));
                 }
-                let expr = p.parse(v)?;
                 self.compute(path, expr)
             }
         }
@@ -406,13 +412,12 @@ impl Draft {
         Ok(())
     }
 
+    fn no_expression_in_exclusion(&self) -> Result<()> {
+        let text = "Cannot use expression other than $meta in exclusion projection";
+        self.excluded.is_none().then_some(()).ok_or_else(|| Error::location(31252, text))
+    }
+
     fn compute(&mut self, path: String, expr: Expr) -> Result<()> {
-        if self.excluded.is_some() {
-            return Err(Error::location(
-                31252,
-                "Cannot use expression other than $meta in exclusion projection",
-            ));
-        }
         if path == "_id" || path.starts_with("_id.") {
             self.id = Some(true);
         }
@@ -421,77 +426,84 @@ impl Draft {
     }
 }
 
-/// An operator object in a `$project`, where an unknown operator has a number of its own.
-fn expression(d: &RawDoc, p: &mut ParseCtx<'_>) -> Result<Expr> {
-    if let Some(name) = d.first().map(|e| e.name()) {
-        match name {
-            "$elemMatch" => {
-                return Err(Error::new(
-                    ErrorCode::InvalidPipelineOperator,
-                    "Cannot use $elemMatch in this context",
-                ));
-            }
-            _ if d.count() > 1 => {
-                return Err(Error::location(
-                    16410,
-                    "FieldPath field names may not start with '$'. Consider using $getField or $setField.",
-                ));
-            }
-            _ if !Expr::is_operator(name) => {
-                return Err(Error::location(31325, format!("Unknown expression {name}")));
-            }
-            _ => {}
-        }
+/// The operator object of a `$project`, where an unknown operator has a number of its own.
+fn check_expression(name: &str, d: &RawDoc) -> Result<()> {
+    if name == "$elemMatch" {
+        let text = "Cannot use $elemMatch in this context";
+        return Err(Error::new(ErrorCode::InvalidPipelineOperator, text));
     }
-    p.operator(d)
+    if d.count() > 1 {
+        return Err(Error::location(
+            16410,
+            "FieldPath field names may not start with '$'. Consider using $getField or $setField.",
+        ));
+    }
+    match Expr::is_operator(name) {
+        true => Ok(()),
+        false => Err(Error::location(31325, format!("Unknown expression {name}"))),
+    }
 }
 
-fn add_field(
-    root: &mut Node,
-    prefix: &str,
-    e: Elem<'_>,
-    spec: &RawDoc,
-    seen: &mut PathSet,
-    p: &mut ParseCtx<'_>,
-) -> Result<()> {
-    let name = e.path()?;
-    let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
-    FieldPath::parse(&path)?;
-    let conflict = |other: &str| {
-        Error::location(
-            40176,
-            format!(
-                "specification contains two conflicting paths. Cannot specify both '{path}' and '{other}': {spec:#}"
-            ),
-        )
-    };
-    let nested = match e.value() {
-        Value::Document(d) if d.is_empty() => {
-            let text = format!("an empty object is not a valid value. Found empty object at path {path}");
-            return Err(Error::location(40180, text));
-        }
-        Value::Document(d) if !d.first().is_some_and(|f| f.name_bytes().starts_with(b"$")) => Some(d),
-        _ => None,
-    };
-    if let Some(d) = nested {
-        for inner in d {
-            if inner.name().contains('.') {
-                return Err(Error::location(
-                    40183,
-                    format!("cannot use dotted field name '{}' in a sub object: {spec:#}", inner.name()),
-                ));
+/// What a `$addFields` adds: paths and their expressions, in the order in which they are written.
+struct Added<'a> {
+    spec: &'a RawDoc,
+    seen: PathSet,
+    leaves: Vec<(String, Value<'a>)>,
+}
+
+impl<'a> Added<'a> {
+    fn field(&mut self, prefix: &str, e: Elem<'a>) -> Result<()> {
+        let name = e.path()?;
+        let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+        FieldPath::parse(&path)?;
+        match e.value() {
+            Value::Document(d) if d.is_empty() => {
+                let text = format!("an empty object is not a valid value. Found empty object at path {path}");
+                Err(Error::location(40180, text))
             }
-            add_field(root, &path, inner, spec, seen, p)?;
+            Value::Document(d) if !is_expression(d) => self.object(&path, d),
+            v => self.leaf(path, v),
         }
-        return Ok(());
     }
-    if let Some(other) = seen.conflict(&path) {
-        return Err(conflict(other));
+
+    fn object(&mut self, path: &str, d: &'a RawDoc) -> Result<()> {
+        for inner in d {
+            if inner.name_bytes().starts_with(b"$") {
+                let text = format!(
+                    "an expression specification must contain exactly one field, the name of the expression. Found {} \
+                     fields in {d:#}, while parsing object {:#}",
+                    d.count(),
+                    self.spec
+                );
+                return Err(Error::location(40181, text));
+            }
+            if inner.name().contains('.') {
+                let name = inner.name();
+                let text = format!("cannot use dotted field name '{name}' in a sub object: {:#}", self.spec);
+                return Err(Error::location(40183, text));
+            }
+            self.field(path, inner)?;
+        }
+        Ok(())
     }
-    let expr = p.parse(e.value())?;
-    root.insert(&path, Child::Compute(expr))?;
-    seen.insert(&path);
-    Ok(())
+
+    fn leaf(&mut self, path: String, v: Value<'a>) -> Result<()> {
+        if let Some(other) = self.seen.conflict(&path) {
+            let text = format!(
+                "specification contains two conflicting paths. Cannot specify both '{path}' and '{other}': {:#}",
+                self.spec
+            );
+            return Err(Error::location(40176, text));
+        }
+        self.seen.insert(&path);
+        self.leaves.push((path, v));
+        Ok(())
+    }
+}
+
+/// One operator and nothing else.
+fn is_expression(d: &RawDoc) -> bool {
+    d.count() == 1 && d.first().is_some_and(|f| f.name_bytes().starts_with(b"$"))
 }
 
 /// The value must be an object to become the new root.

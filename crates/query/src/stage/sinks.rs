@@ -1,5 +1,6 @@
 //! Last stages that write: `$out` and `$merge`. They are parsed here; the caller, who owns the data, carries them out.
 
+use super::element::null_array;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, check_user_var_name};
 use pando_base::{Error, ErrorCode, Namespace, Result};
@@ -148,9 +149,13 @@ impl<'a> Given<'a> {
                 ("into", v) => given.into = Some(into(v)?),
                 ("on", v) => given.on = Some(on(v)?),
                 ("whenMatched", v) => given.when_matched = when_matched(v)?,
+                ("let" | "whenNotMatched", Value::Null | Value::Undefined) => {}
                 ("whenNotMatched", v) => given.when_not_matched = when_not_matched(v)?,
                 ("let", Value::Document(d)) => given.let_vars = Some(d),
-                ("let", Value::Null | Value::Undefined) | ("targetCollectionVersion", _) => {}
+                ("targetCollectionVersion", Value::Null | Value::Undefined) => {
+                    return Err(null_array("targetCollectionVersion"));
+                }
+                ("targetCollectionVersion", _) => {}
                 ("let", v) => {
                     return Err(Error::type_mismatch(format!(
                         "BSON field '$merge.let' is the wrong type '{}', expected type 'object'",

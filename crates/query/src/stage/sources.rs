@@ -1,5 +1,6 @@
 //! First stages whose documents come from somewhere else than a find plan: the caller supplies them.
 
+use crate::change_stream;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx};
 use crate::matcher::truncated_i64;
@@ -92,6 +93,15 @@ const LIST_SESSIONS: &[Field] = &[
     Field::optional("$_internalPredicate", Shape::Object),
 ];
 
+/// The object that a `$changeStream` is.
+pub(super) fn change_stream<'e>(e: Elem<'e>) -> Result<&'e RawDoc> {
+    let Value::Document(spec) = e.value() else {
+        let text = format!("$changeStream must take a nested object but found: {e:#}");
+        return Err(Error::location(6_188_500, text));
+    };
+    Ok(spec)
+}
+
 /// The other options are looked at where the stage runs.
 fn check_current_op(spec: &RawDoc) -> Result<()> {
     for name in ["allUsers", "localOps"] {
@@ -148,12 +158,10 @@ pub(super) fn parse(e: Elem<'_>, ctx: &QueryCtx) -> Result<Option<PipelineSource
                 format!("$collStats must take a nested object but found: {e:#}"),
             ));
         }
-        ("$changeStream", Value::Document(spec)) => PipelineSource::ChangeStream(spec.to_buf()),
         ("$changeStream", _) => {
-            return Err(Error::location(
-                6_188_500,
-                format!("$changeStream must take a nested object but found: {e:#}"),
-            ));
+            let spec = change_stream(e)?;
+            change_stream::Spec::parse(spec)?;
+            PipelineSource::ChangeStream(spec.to_buf())
         }
         ("$indexStats", Value::Document(spec)) if spec.is_empty() => PipelineSource::IndexStats,
         ("$indexStats", _) => {

@@ -12,7 +12,7 @@ use super::upstream::Upstream;
 use crate::ctx::QueryCtx;
 use crate::expr::{ParseCtx, SEARCH_META};
 use pando_base::{Error, ErrorCode, Result};
-use pando_bson::{DocBuf, Elem, RawDoc, Value};
+use pando_bson::{ArrayBuilder, DocBuf, Elem, RawDoc, Value};
 
 /// Documents, and behind them those of another collection.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,18 +37,18 @@ enum State {
 }
 
 /// The collection that is named, and the stages over it.
-pub(super) fn named<'e>(e: Elem<'e>) -> Result<(&'e str, &'e RawDoc)> {
-    let (mut coll, mut pipeline) = ("", RawDoc::empty());
+pub(super) fn named<'e>(e: Elem<'e>) -> Result<(&'e str, DocBuf)> {
+    let (mut coll, mut pipeline) = ("", DocBuf::new());
     match e.value() {
         Value::String(name) => coll = name,
         Value::Document(spec) => {
             for f in spec {
                 match (f.name(), f.value()) {
-                    ("coll", Value::Null) => {}
-                    ("pipeline", Value::Null) => return Err(null_array("pipeline")),
+                    ("coll", Value::Null | Value::Undefined) => {}
+                    ("pipeline", Value::Null | Value::Undefined) => return Err(null_array("pipeline")),
                     ("coll", Value::String(name)) => coll = name,
                     ("coll", v) => return Err(wrong_type("coll", v, "string")),
-                    ("pipeline", Value::Array(stages)) => pipeline = stages,
+                    ("pipeline", Value::Array(list)) => pipeline = given_stages(list)?,
                     ("pipeline", v) => return Err(wrong_type("pipeline", v, "array")),
                     (other, _) => {
                         let text = format!("BSON field '$unionWith.{other}' is an unknown field.");
@@ -56,7 +56,9 @@ pub(super) fn named<'e>(e: Elem<'e>) -> Result<(&'e str, &'e RawDoc)> {
                     }
                 }
             }
-            if spec.get("coll").is_none_or(|v| matches!(v, Value::Null)) && !starts_with_documents(pipeline) {
+            if spec.get("coll").is_none_or(|v| matches!(v, Value::Null | Value::Undefined))
+                && !starts_with_documents(&pipeline)
+            {
                 return Err(Error::failed_to_parse(
                     "$unionWith stage without explicit collection must have a pipeline with $documents as first stage",
                 ));
@@ -72,17 +74,27 @@ pub(super) fn named<'e>(e: Elem<'e>) -> Result<(&'e str, &'e RawDoc)> {
     Ok((coll, pipeline))
 }
 
-pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<UnionWith> {
-    let (coll, pipeline) = named(e)?;
-    for stage in pipeline {
-        if stage.value().as_doc().is_none() {
-            return Err(wrong_type(&format!("pipeline.{}", stage.name()), stage.value(), "object"));
+/// Nulls among them count as not given.
+fn given_stages(list: &RawDoc) -> Result<DocBuf> {
+    let mut stages = ArrayBuilder::new();
+    for stage in list {
+        match stage.value() {
+            Value::Document(d) => {
+                stages.raw_doc(d);
+            }
+            Value::Null | Value::Undefined => {}
+            v => return Err(wrong_type(&format!("pipeline.{}", stage.name()), v, "object")),
         }
     }
+    Ok(stages.finish())
+}
+
+pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<UnionWith> {
+    let (coll, pipeline) = named(e)?;
     let ctx = deeper(p.ctx)?;
-    let parsed = Pipeline::parse_within(pipeline, &ctx, |s| refuse_stages(s, 31441, "$unionWith"))?;
+    let parsed = Pipeline::parse_within(&pipeline, &ctx, |s| refuse_stages(s, 31441, "$unionWith"))?;
     p.variables.extend(parsed.variables.into_iter().filter(|name| name != SEARCH_META));
-    Ok(UnionWith { coll: coll.to_owned(), pipeline: pipeline.to_buf() })
+    Ok(UnionWith { coll: coll.to_owned(), pipeline })
 }
 
 fn wrong_type(field: &str, v: Value<'_>, wanted: &str) -> Error {

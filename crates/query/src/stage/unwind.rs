@@ -9,7 +9,6 @@ use super::step::Step;
 use super::upstream::{ROW_BYTES_PER_STEP, Upstream};
 use crate::exec::{Each, Fed};
 use crate::expr::{FieldPath, ParseCtx};
-use crate::names::NamedList;
 use bytes::Bytes;
 use pando_base::limits::STAGE_ROWS_PER_TURN;
 use pando_base::{Error, Result, patience};
@@ -137,53 +136,6 @@ pub(super) fn write_with(
     }
     if !found && value.is_some() {
         put(None, head, rest, value, b);
-    }
-}
-
-/// A path, and what is to be there.
-pub(super) type Placed<'v> = (&'v [Box<str>], Option<(ElementType, &'v [u8])>);
-
-/// Writes `doc` with many values at their paths, none of which leads to or through another.
-pub(super) fn write_all(doc: &RawDoc, values: &[Placed<'_>], b: &mut DocBuilder) {
-    let mut heads: NamedList<Vec<Placed<'_>>> = NamedList::default();
-    for (path, value) in values {
-        let Some((head, rest)) = path.split_first() else { continue };
-        match heads.find(head.as_bytes()) {
-            Some(at) => heads[at].1.push((rest, *value)),
-            None => heads.push(head, vec![(rest, *value)]),
-        }
-    }
-    let mut written = vec![false; heads.len()];
-    for e in doc {
-        match heads.find(e.name_bytes()).filter(|at| !written[*at]) {
-            Some(at) => {
-                written[at] = true;
-                put_all(Some(e), &heads[at].0, &heads[at].1, b);
-            }
-            None => {
-                b.elem(e);
-            }
-        }
-    }
-    for (at, (name, below)) in heads.iter().enumerate() {
-        if !written[at] && below.iter().any(|(_, value)| value.is_some()) {
-            put_all(None, name, below, b);
-        }
-    }
-}
-
-fn put_all(old: Option<Elem<'_>>, name: &str, below: &[Placed<'_>], b: &mut DocBuilder) {
-    if let [(rest, value)] = below {
-        return put(old, name, rest, *value, b);
-    }
-    let inner = old.and_then(|e| e.value().as_doc());
-    match (inner, old) {
-        (None, Some(e)) if below.iter().all(|(_, value)| value.is_none()) => {
-            b.elem(e);
-        }
-        (inner, _) => {
-            b.doc(name, |sub| write_all(inner.unwrap_or(RawDoc::empty()), below, sub));
-        }
     }
 }
 

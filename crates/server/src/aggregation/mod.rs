@@ -7,6 +7,7 @@
 
 pub(crate) mod collection_stats;
 pub(crate) mod foreign_collections;
+pub(crate) mod read_concerns;
 pub(crate) mod sources;
 pub(crate) mod writing;
 
@@ -22,7 +23,7 @@ use foreign_collections::ForeignCollections;
 use pando_access::{Acquisition, Below, Collection, ResolvedView, View, is_a_view};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
-use pando_command::{OpCtx, ReadLevel};
+use pando_command::OpCtx;
 use pando_query::QueryCtx;
 use pando_query::collation::Collation;
 use pando_query::ctx::TextIndex;
@@ -70,30 +71,23 @@ fn invalid(text: String) -> Error {
 }
 
 /// Some stages want a collection, some want none.
-fn check_first_stage(ns: &Namespace, raw: &RawDoc, source: &PipelineSource) -> Result<()> {
+fn check_first_stage(ns: &Namespace, raw: &RawDoc) -> Result<()> {
     let without = ns.coll() == "$cmd.aggregate";
-    let first = raw.iter().next();
-    let name = first.and_then(|e| e.value().as_doc()?.first()).map(|e| e.name());
-    match source {
-        PipelineSource::CurrentOp(_) if without && ns.db() == "admin" => Ok(()),
-        PipelineSource::CurrentOp(_) => Err(invalid(CURRENT_OP_ELSEWHERE.to_owned())),
-        // Of a database or a cluster.
-        PipelineSource::ChangeStream(_) => Ok(()),
-        PipelineSource::Documents(_) if without => Ok(()),
-        PipelineSource::Documents(_) => {
-            Err(invalid("'$documents' can only be run with {aggregate: 1}".to_owned()))
+    let refused = match first_stage(raw) {
+        "$currentOp" if !(without && ns.db() == "admin") => CURRENT_OP_ELSEWHERE,
+        "$documents" if !without => "'$documents' can only be run with {aggregate: 1}",
+        "$listLocalSessions" if !without => LOCAL_SESSIONS_ELSEWHERE,
+        "$listSessions" if ns.as_str() != "config.system.sessions" => SESSIONS_ELSEWHERE,
+        // A change stream is of a collection, a database or a cluster.
+        "$currentOp" | "$documents" | "$listLocalSessions" | "$changeStream" => return Ok(()),
+        _ if !without => return Ok(()),
+        "" => "{aggregate: 1} is not valid for an empty pipeline.",
+        name => {
+            let text = format!("{{aggregate: 1}} is not valid for '{name}'; a collection is required.");
+            return Err(invalid(text));
         }
-        PipelineSource::LocalSessions(_) if without => Ok(()),
-        PipelineSource::LocalSessions(_) => Err(invalid(LOCAL_SESSIONS_ELSEWHERE.to_owned())),
-        PipelineSource::Sessions(_) if ns.as_str() != "config.system.sessions" => {
-            Err(invalid(SESSIONS_ELSEWHERE.to_owned()))
-        }
-        _ if !without => Ok(()),
-        _ => Err(invalid(match name {
-            None => "{aggregate: 1} is not valid for an empty pipeline.".to_owned(),
-            Some(n) => format!("{{aggregate: 1}} is not valid for '{n}'; a collection is required."),
-        })),
-    }
+    };
+    Err(invalid(refused.to_owned()))
 }
 
 /// Some stages are for one collection or for none, wherever they stand: that is told before anything is said of the stages
@@ -119,6 +113,14 @@ fn check_places(ns: &Namespace, pipeline: &RawDoc, q: &QueryCtx) -> Result<()> {
     Ok(())
 }
 
+/// Where the first stage may stand at all is told before where the others may.
+fn place_of_first(spec: &AggSpec<'_>, e: Error) -> Error {
+    match e.code.0 {
+        NOT_FIRST | NOT_LAST => check_first_stage(&spec.ns, &spec.pipeline).err().unwrap_or(e),
+        _ => e,
+    }
+}
+
 /// The stage that a pipeline begins with.
 fn first_stage(pipeline: &RawDoc) -> &str {
     let first = pipeline.first().and_then(|s| s.value().as_doc()?.first());
@@ -131,6 +133,7 @@ pub(crate) fn watches(pipeline: &RawDoc) -> bool {
 }
 
 const NOT_FIRST: i32 = 40602;
+const NOT_LAST: i32 = 40601;
 const SESSIONS_ELSEWHERE: &str = "$listSessions may only be run against config.system.sessions";
 const CURRENT_OP_ELSEWHERE: &str = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
 const LOCAL_SESSIONS_ELSEWHERE: &str =
@@ -171,29 +174,6 @@ fn only_first(pipeline: &RawDoc) -> Error {
     let first = pipeline.iter().next();
     let name = first.and_then(|e| e.value().as_doc()?.first()).map_or("", |e| e.name());
     Error::location(NOT_FIRST, format!("{name} is only valid as the first stage in a pipeline"))
-}
-
-/// First stages that show what this process is doing now, and nothing that others could have agreed on (72).
-fn check_read_concern(ctx: &OpCtx, source: &PipelineSource) -> Result<()> {
-    let name = match source {
-        PipelineSource::CurrentOp(_) => "$currentOp",
-        PipelineSource::LocalSessions(_) => "$listLocalSessions",
-        PipelineSource::PlanCacheStats => "$planCacheStats",
-        _ => return Ok(()),
-    };
-    let level = ctx.read_concern.level();
-    if !ctx.read_concern.given || level == ReadLevel::Local {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorCode::InvalidOptions,
-        format!(
-            "Command aggregate does not support {} :: caused by :: Aggregation stage {name} cannot run with a readConcern \
-             other than 'local'. Current readConcern: {}",
-            ctx.read_concern.shell_text(),
-            level.text()
-        ),
-    ))
 }
 
 /// First stages outside Stable API version 1 (323).
@@ -269,12 +249,12 @@ impl Aggregations {
             }
         }
         let q = self.ctx_of(ctx, coll.as_deref(), view.as_ref(), is_series, &spec)?;
-        // What a transaction or a read concern does not go with is told before.
-        let local = !ctx.read_concern.given || ctx.read_concern.level() == ReadLevel::Local;
-        if local && !ctx.in_txn() {
+        // What a transaction does not go with is told before.
+        if !ctx.in_txn() {
             check_places(&spec.ns, &spec.pipeline, &q)?;
         }
-        let pipeline = Pipeline::parse(&spec.pipeline, &q)?;
+        let parse = if view.is_some() { Pipeline::parse_on_view } else { Pipeline::parse };
+        let pipeline = parse(&spec.pipeline, &q).map_err(|e| place_of_first(&spec, e))?;
         if let (Some(v), PipelineSource::Documents(_)) = (&view, pipeline.source())
             && !v.pipeline.is_empty()
         {
@@ -407,8 +387,7 @@ fn check_stages(ctx: &OpCtx, spec: &AggSpec<'_>, source: &PipelineSource) -> Res
     if ctx.in_txn() {
         check_in_transaction(&spec.pipeline)?;
     }
-    check_read_concern(ctx, source)?;
-    check_first_stage(&spec.ns, &spec.pipeline, source)?;
+    check_first_stage(&spec.ns, &spec.pipeline)?;
     if let PipelineSource::ChangeStream(stream) = source {
         change_stream::check(ctx, &spec.ns, stream, &spec.pipeline)?;
     }

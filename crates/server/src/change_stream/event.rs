@@ -2,13 +2,12 @@
 
 use super::pending::Pending;
 use super::scope::{Scope, Watched};
-use super::spec::{BeforeChange, FullDocument, Spec};
-use super::token::{Place, Token};
 use super::unfolding::{Unfolding, Wants};
 use super::{ChangeStreams, description};
 use pando_base::{Error, ErrorCode, Millis, Result, Timestamp, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
 use pando_oplog::entry::{EntryView, OpType};
+use pando_query::change_stream::{BeforeChange, FullDocument, Place, Spec, Token};
 use pando_storage::Bytes;
 
 #[derive(Debug)]

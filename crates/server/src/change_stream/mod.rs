@@ -11,9 +11,7 @@ mod event;
 pub(crate) mod metrics;
 mod pending;
 mod scope;
-mod spec;
 mod split;
-mod token;
 mod unfolding;
 
 use crate::cursors::batch::Batch;
@@ -29,15 +27,14 @@ use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_bson::{DocBuf, RawDoc, Value};
 use pando_command::{OpCtx, ReadLevel};
 use pando_env::Env;
+use pando_query::change_stream::{Spec, Start, Token};
 use pando_query::stage::{Input, Pipeline, Row, RunEnv, Runner, Step};
 use pando_storage::{OplogCursor, Storage};
 use pending::Pending;
 use scope::Scope;
-use spec::{Spec, Start};
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
-use token::Token;
 use unfolding::Unfolding;
 
 /// Entries between two looks at whether to stop.

@@ -1,7 +1,7 @@
 //! What a stream watches: one collection, one database or the whole cluster.
 
-use super::spec::Spec;
 use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_query::change_stream::Spec;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Watched {

@@ -1,9 +1,9 @@
 //! An event that is larger than a document may be, in fragments: each has the event's token with its own number behind it, and
 //! as many whole fields as fit, the small ones first.
 
-use super::token::Token;
 use pando_base::{Error, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
+use pando_query::change_stream::Token;
 
 /// The fragments of `event`, none of them larger than `max` bytes.
 pub(super) fn split(event: &RawDoc, token: &Token, max: usize) -> Result<Vec<(Token, DocBuf)>> {
@@ -62,9 +62,9 @@ fn head(token: &Token, n: usize, of: usize) -> DocBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change_stream::token::Place;
     use pando_base::Timestamp;
     use pando_bson::doc;
+    use pando_query::change_stream::Place;
 
     fn token() -> Token {
         let place =

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::aggregation::writing::Writing;
-use crate::aggregation::{AggSpec, Aggregation, collectionless, watches};
+use crate::aggregation::{AggSpec, Aggregation, collectionless, read_concerns, watches};
 use crate::cursors::body::CursorBody;
 use crate::cursors::reply::Open;
 use pando_query::collation::Collation;
@@ -57,6 +57,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         return super::explain::aggregation(server, ctx, &req, ns, &args, super::explain::Verbosity::Planner)
             .await;
     }
+    read_concerns::check(ctx, args.pipeline)?;
     let streams = watches(args.pipeline);
     check_names_a_collection(&req, &ns, streams)?;
     // A view that is watched is refused before that.

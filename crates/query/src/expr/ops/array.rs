@@ -143,17 +143,17 @@ pub(in crate::expr) fn parse_index_of_array(
     p: &mut ParseCtx<'_>,
 ) -> Result<Expr> {
     let args = p.args(name, v, 2, 4)?;
-    if let Some(v) = args[0].as_const()
-        && !v.is_nullish()
-        && v.as_array().is_none()
-        && !args.iter().all(is_known)
-    {
+    let known = args.iter().all(is_known);
+    let wrong = args[0].as_const().filter(|v| !v.is_nullish() && v.as_array().is_none() && !known);
+    let text = wrong.map(|v| {
         let kind = v.type_name();
-        let text =
-            format!("First operand of $indexOfArray must be an array. First argument is of type: {kind}");
-        return Ok(Expr::Op(Box::new(NotAnArray { code: 50809, text })));
-    }
-    Ok(Expr::Nary(Nary::new(name, index_of_array, args).stepwise(Steps::Numbers)))
+        format!("First operand of $indexOfArray must be an array. First argument is of type: {kind}")
+    });
+    let expr = Expr::Nary(Nary::new(name, index_of_array, args).stepwise(Steps::Numbers));
+    Ok(match text {
+        Some(text) => NotAnArray::instead_of(expr, 50809, text),
+        None => expr,
+    })
 }
 
 fn index_of_array<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {

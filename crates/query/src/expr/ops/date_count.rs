@@ -2,7 +2,7 @@
 
 use super::date_parts::{ZoneArg, date_ms};
 use crate::ctx::QueryCtx;
-use crate::date::{Unit, Weekday, Zone, add, difference, truncate};
+use crate::date::{Unit, Weekday, Zone, add_exactly, difference, truncate};
 use crate::expr::{Expr, Op, ParseCtx, Scope, Val, parts, shown};
 use crate::matcher::exact_i64;
 use pando_base::{Error, Result};
@@ -82,9 +82,14 @@ impl Op for DateAdd {
                 format!("{} expects integer amount of time units", self.name),
             ));
         };
-        let overflow = || Error::location(5166406, format!("{} overflowed", self.name));
-        let n = if self.name == "$dateSubtract" { n.checked_neg().ok_or_else(overflow)? } else { n };
-        Ok(Val::date(add(ms, unit, n, &zone).ok_or_else(overflow)?))
+        let n = match self.name {
+            "$dateSubtract" => n.checked_neg().ok_or_else(|| {
+                let text = format!("invalid $dateSubtract 'amount' parameter value: {n}");
+                Error::location(6_045_000, text)
+            })?,
+            _ => n,
+        };
+        Ok(Val::date(add_exactly(self.name, ms, unit, n, &zone)?))
     }
     parts!(start, unit, amount, zone);
     fn folds(&self) -> bool {

@@ -64,9 +64,25 @@ pub(in crate::expr) fn ts_increment<'v>(args: &[Val<'v>], call: &Call<'_>) -> Re
     timestamp(args, call, pando_base::Timestamp::inc, 5687302)
 }
 
-/// The value that a hashed index stores.
-pub(in crate::expr) fn to_hashed_index_key<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>> {
-    Ok(Val::long(pando_bson::hashed::hashed_key(args[0].value().unwrap_or(Value::Null))))
+/// The value that a hashed index stores. An array is no list of arguments here, and nothing is evaluated ahead.
+#[derive(Clone)]
+struct Hashed {
+    of: Expr,
+}
+
+pub(in crate::expr) fn parse_hashed(_: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
+    Ok(Expr::Op(Box::new(Hashed { of: p.parse(v)? })))
+}
+
+impl Op for Hashed {
+    fn name(&self) -> &'static str {
+        "$toHashedIndexKey"
+    }
+    fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
+        let v = self.of.eval(scope)?;
+        Ok(Val::long(pando_bson::hashed::hashed_key(v.value().unwrap_or(Value::Null))))
+    }
+    parts!(of);
 }
 
 #[derive(Clone)]

@@ -1,6 +1,7 @@
 //! Arrays as sets: `$setUnion`, `$setIntersection`, `$setDifference`, `$setEquals`, `$setIsSubset`,
 //! `$allElementsTrue`, `$anyElementTrue`. Results are sorted, as MongoDB's sets are.
 
+use crate::ctx::QueryCtx;
 use crate::expr::{Call, Expr, Held, Nary, Op, ParseCtx, Scope, Steps, Val, parts};
 use crate::value_set::ValueSet;
 use pando_base::{Error, Result, patience};
@@ -129,33 +130,42 @@ pub(in crate::expr) fn parse_equals(name: &'static str, v: Value<'_>, p: &mut Pa
             format!("$setEquals needs at least two arguments had: {}", args.len()),
         ));
     }
-    for (i, e) in args.iter().enumerate() {
-        if let Some(v) = e.as_const()
-            && v.as_array().is_none()
-        {
-            return Ok(Expr::Op(Box::new(NotAnArray { code: 5887502, text: not_equals_operand(i, v) })));
-        }
-    }
-    Ok(Expr::Nary(Nary::new(name, equals, args).stepwise(Steps::Any)))
+    let wrong = args.iter().enumerate().find_map(|(i, e)| {
+        let v = e.as_const().filter(|v| v.as_array().is_none())?;
+        Some(not_equals_operand(i, v))
+    });
+    let expr = Expr::Nary(Nary::new(name, equals, args).stepwise(Steps::Any));
+    Ok(match wrong {
+        Some(text) => NotAnArray::instead_of(expr, 5_887_502, text),
+        None => expr,
+    })
 }
 
-/// A constant operand that can never do: refused while optimizing, under a number of its own.
+/// A constant operand that can never do: refused while optimizing, under a number of its own. What is not optimized finds out
+/// by itself.
 #[derive(Clone)]
 pub(super) struct NotAnArray {
-    pub(super) code: i32,
-    pub(super) text: String,
+    code: i32,
+    text: String,
+    expr: Expr,
+}
+
+impl NotAnArray {
+    pub(super) fn instead_of(expr: Expr, code: i32, text: String) -> Expr {
+        Expr::Op(Box::new(NotAnArray { code, text, expr }))
+    }
 }
 
 impl Op for NotAnArray {
     fn name(&self) -> &'static str {
         "$set"
     }
-    fn eval<'s>(&'s self, _: &Scope<'s>) -> Result<Val<'s>> {
-        Err(Error::location(self.code, self.text.clone()))
+    fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
+        self.expr.eval(scope)
     }
     parts!();
-    fn folds(&self) -> bool {
-        true
+    fn simplify(&mut self, _: &QueryCtx) -> Result<Option<Expr>> {
+        Err(Error::location(self.code, self.text.clone()))
     }
 }
 
@@ -173,17 +183,16 @@ pub(in crate::expr) fn parse_is_subset(
     p: &mut ParseCtx<'_>,
 ) -> Result<Expr> {
     let args = p.args(name, v, 2, 2)?;
-    if let Some(v) = args.get(1).and_then(Expr::as_const)
-        && v.as_array().is_none()
-        && !is_known(&args[0])
-    {
-        let text = format!(
-            "both operands of $setIsSubset must be arrays. Second argument is of type: {}",
-            v.type_name()
-        );
-        return Ok(Expr::Op(Box::new(NotAnArray { code: 17311, text })));
-    }
-    Ok(Expr::Nary(Nary::new(name, is_subset, args)))
+    let wrong =
+        args.get(1).and_then(Expr::as_const).filter(|v| v.as_array().is_none() && !is_known(&args[0]));
+    let text = wrong.map(|v| {
+        format!("both operands of $setIsSubset must be arrays. Second argument is of type: {}", v.type_name())
+    });
+    let expr = Expr::Nary(Nary::new(name, is_subset, args));
+    Ok(match text {
+        Some(text) => NotAnArray::instead_of(expr, 17311, text),
+        None => expr,
+    })
 }
 
 fn equals<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {

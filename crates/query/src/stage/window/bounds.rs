@@ -49,11 +49,11 @@ impl Bounds {
     /// The window of document `at`; asked in order.
     pub(super) fn window(&mut self, p: &Partition, at: usize) -> Result<Range<usize>> {
         let n = p.len();
-        if self.is_whole() {
-            return Ok(0..n);
-        }
         if self.by_range {
             return self.range(p, at);
+        }
+        if self.is_whole() {
+            return Ok(0..n);
         }
         let offset = |by: i64| (at as i64).saturating_add(by);
         let low = match self.lower {

@@ -21,13 +21,22 @@ pub(super) struct Integral {
 }
 
 impl Integral {
-    fn place(&self, p: &Partition, at: usize) -> Result<Number> {
-        match (p.place(at)?, self.unit_ms) {
-            (Some(Place::Date(ms)), Some(_)) => Ok(Number::Long(ms)),
+    /// Where a document lies: both of its values have to be numbers, or the first one a date.
+    fn point(&self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<(Number, Number)> {
+        let y = self.input.eval_doc(p.row(at)?.doc(), ctx)?.value().and_then(Number::of);
+        let (Some(x), Some(y)) = (p.place(at)?, y) else {
+            return Err(Error::location(
+                5_423_900,
+                "The input value of $integral window function must be a vector of 2 value, the first value must be numeric or \
+                 date type and the second must be numeric.",
+            ));
+        };
+        match (x, self.unit_ms) {
+            (Place::Date(ms), Some(_)) => Ok((Number::Long(ms), y)),
+            (Place::Number(n), None) => Ok((n, y)),
             (_, Some(_)) => {
                 Err(Error::location(5_423_901, "$integral with 'unit' expects the sortBy field to be a Date"))
             }
-            (Some(Place::Number(n)), None) => Ok(n),
             (_, None) => Err(Error::location(
                 5_423_902,
                 "$integral (with no 'unit') expects the sortBy field to be numeric",
@@ -35,13 +44,9 @@ impl Integral {
         }
     }
     /// The area between a document and the one before it.
-    fn piece(&self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<Option<Number>> {
-        let y = |i: usize| -> Result<Option<Number>> {
-            Ok(self.input.eval_doc(p.row(i)?.doc(), ctx)?.value().and_then(Number::of))
-        };
-        let (x1, x2) = (self.place(p, at - 1)?, self.place(p, at)?);
-        let (Some(y1), Some(y2)) = (y(at - 1)?, y(at)?) else { return Ok(None) };
-        Ok(Some((y1 + y2) * (x2 - x1) / Number::Int(2)))
+    fn piece(&self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<Number> {
+        let ((x1, y1), (x2, y2)) = (self.point(p, at - 1, ctx)?, self.point(p, at, ctx)?);
+        Ok((y1 + y2) * (x2 - x1) / Number::Int(2))
     }
 }
 
@@ -56,7 +61,7 @@ impl Function for Integral {
         if window.is_empty() {
             return Ok((Val::NULL, 1));
         }
-        self.place(p, window.start)?;
+        self.point(p, window.start, ctx)?;
         let wanted = window.start + 1..window.end;
         let fresh = self.held.start != wanted.start || self.held.end > wanted.end;
         if fresh {
@@ -64,9 +69,7 @@ impl Function for Integral {
         }
         let steps = wanted.end.saturating_sub(self.held.end) + 1;
         for i in self.held.end..wanted.end {
-            if let Some(area) = self.piece(p, i, ctx)? {
-                self.total.add(area);
-            }
+            self.total.add(self.piece(p, i, ctx)?);
         }
         self.held = wanted;
         let area = self.total.number();

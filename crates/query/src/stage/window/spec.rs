@@ -14,6 +14,7 @@ use crate::number::Number;
 use crate::sort::SortPattern;
 use crate::stage::parsed::Compiled;
 use pando_base::{Error, Result};
+use pando_bson::compare::cmp_values;
 use pando_bson::{Elem, RawDoc, Value};
 
 /// One field of `output`.
@@ -204,15 +205,12 @@ fn bounds(f: &Field<'_>) -> Result<Bounds> {
     if unit.is_some() && range.is_none() {
         return Err(wrong("Window bounds can only specify 'unit' with range-based bounds."));
     }
-    let unit = unit.map(|e| parse_unit(e.value())).transpose()?;
     let Some(list) = documents.or(range) else { return Ok(Bounds::whole()) };
-    let (lower, upper) = ends(list, range.is_some(), unit)?;
+    let (lower, upper) = ends(list, range.is_some(), unit.is_some())?;
+    let unit = unit.map(|e| parse_unit(e.value())).transpose()?;
     let mut bounds = Bounds::new(lower, upper, range.is_some(), unit);
-    if bounds.is_whole() {
-        return Ok(bounds);
-    }
     match f.sort {
-        None if !bounds.by_range => {
+        None if !bounds.by_range && !bounds.is_whole() => {
             return Err(Error::location(5_339_901, "Document-based bounds require a sortBy"));
         }
         sort if bounds.by_range => {
@@ -226,22 +224,24 @@ fn bounds(f: &Field<'_>) -> Result<Bounds> {
     Ok(bounds)
 }
 
-fn ends(list: Elem<'_>, by_range: bool, unit: Option<Unit>) -> Result<(Bound, Bound)> {
+fn ends(list: Elem<'_>, by_range: bool, has_unit: bool) -> Result<(Bound, Bound)> {
     let not_two = || wrong(format!("Window bounds must be a 2-element array: {list}"));
     let Value::Array(items) = list.value() else { return Err(not_two()) };
     let values: Vec<Value<'_>> = items.iter().map(|e| e.value()).collect();
     let [low, high] = *values else { return Err(not_two()) };
-    let (lower, upper) = (bound(low, by_range, unit)?, bound(high, by_range, unit)?);
-    let place = |b: Bound, v: Value<'_>| match b {
-        Bound::Current => Some(0.0),
+    let (lower, upper) = (bound(low, by_range, has_unit)?, bound(high, by_range, has_unit)?);
+    let place = |b: Bound| match b {
+        Bound::Current => Some(Value::Int32(0)),
         Bound::Unbounded => None,
-        _ => v.as_f64(),
+        Bound::Documents(n) => Some(Value::Int64(n)),
+        Bound::Range(n) => Some(n.value()),
     };
-    if let (Some(a), Some(b)) = (place(lower, low), place(upper, high))
-        && a > b
+    if let (Some(a), Some(b)) = (place(lower), place(upper))
+        && cmp_values(a, b).is_gt()
     {
         let shown = |b: Bound, v: Value<'_>| match b {
             Bound::Current => "\"current\"".to_owned(),
+            Bound::Documents(n) => n.to_string(),
             _ => format!("{v:#}"),
         };
         return Err(Error::location(
@@ -256,7 +256,7 @@ fn ends(list: Elem<'_>, by_range: bool, unit: Option<Unit>) -> Result<(Bound, Bo
     Ok((lower, upper))
 }
 
-fn bound(v: Value<'_>, by_range: bool, unit: Option<Unit>) -> Result<Bound> {
+fn bound(v: Value<'_>, by_range: bool, has_unit: bool) -> Result<Bound> {
     match v {
         Value::String("unbounded") => return Ok(Bound::Unbounded),
         Value::String("current") => return Ok(Bound::Current),
@@ -265,10 +265,10 @@ fn bound(v: Value<'_>, by_range: bool, unit: Option<Unit>) -> Result<Bound> {
     let Some(n) = Number::of(v) else {
         return Err(wrong("Window bounds must be 'unbounded', 'current', or a number."));
     };
-    match (by_range, exact_i64(v)) {
+    match (by_range, exact_i64(v).filter(|n| i32::try_from(*n).is_ok())) {
         (false, Some(n)) => Ok(Bound::Documents(n)),
         (false, None) => Err(wrong("Numeric document-based bounds must be an integer")),
-        (true, None) if unit.is_some() => Err(wrong("With 'unit', range-based bounds must be an integer")),
+        (true, None) if has_unit => Err(wrong("With 'unit', range-based bounds must be an integer")),
         (true, _) => Ok(Bound::Range(n)),
     }
 }

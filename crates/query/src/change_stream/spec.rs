@@ -6,7 +6,7 @@ use pando_bson::{Elem, RawDoc, Value};
 
 /// Whether updates bring the whole document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum FullDocument {
+pub enum FullDocument {
     /// Of inserts and replacements only.
     Default,
     /// As it is when the event is read.
@@ -19,7 +19,7 @@ pub(crate) enum FullDocument {
 
 /// Whether events bring the document as it was before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum BeforeChange {
+pub enum BeforeChange {
     Off,
     WhenAvailable,
     Required,
@@ -27,7 +27,7 @@ pub(crate) enum BeforeChange {
 
 /// Where a stream begins.
 #[derive(Clone, Debug)]
-pub(crate) enum Start {
+pub enum Start {
     Now,
     At(Timestamp),
     /// `resumeAfter`, `startAfter`.
@@ -35,16 +35,16 @@ pub(crate) enum Start {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Spec {
-    pub(crate) full_document: FullDocument,
-    pub(crate) before_change: BeforeChange,
-    pub(crate) start: Start,
-    pub(crate) all_changes: bool,
-    pub(crate) expanded: bool,
-    pub(crate) system_events: bool,
-    pub(crate) migrations: bool,
-    pub(crate) raw_description: bool,
-    pub(crate) on_config: bool,
+pub struct Spec {
+    pub full_document: FullDocument,
+    pub before_change: BeforeChange,
+    pub start: Start,
+    pub all_changes: bool,
+    pub expanded: bool,
+    pub system_events: bool,
+    pub migrations: bool,
+    pub raw_description: bool,
+    pub on_config: bool,
 }
 
 fn wrong(field: &str, v: &Value<'_>, wanted: &str) -> Error {
@@ -134,7 +134,7 @@ impl Begins {
 }
 
 impl Spec {
-    pub(crate) fn parse(doc: &RawDoc) -> Result<Spec> {
+    pub fn parse(doc: &RawDoc) -> Result<Spec> {
         let mut begins = Begins::default();
         let mut s = Spec {
             full_document: FullDocument::Default,
@@ -148,7 +148,14 @@ impl Spec {
             on_config: false,
         };
         for e in doc {
+            let none = matches!(e.value(), Value::Null | Value::Undefined);
             match e.name() {
+                "fullDocument"
+                | "fullDocumentBeforeChange"
+                | "resumeAfter"
+                | "startAfter"
+                | "startAtOperationTime"
+                    if none => {}
                 "fullDocument" => s.full_document = one_of(&e, &FULL_DOCUMENT)?,
                 "fullDocumentBeforeChange" => s.before_change = one_of(&e, &BEFORE_CHANGE)?,
                 "resumeAfter" => begins.resume_after = Some(token_of(&e)?),

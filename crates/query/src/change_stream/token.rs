@@ -17,33 +17,33 @@ const EVENT: i32 = 128;
 const LONG_BITS: u8 = 0x80;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Token {
-    pub(crate) time: Timestamp,
-    pub(crate) is_event: bool,
-    pub(crate) from_invalidate: bool,
+pub struct Token {
+    pub time: Timestamp,
+    pub is_event: bool,
+    pub from_invalidate: bool,
     key: Vec<u8>,
     doc: DocBuf,
 }
 
 /// What an event's token is made of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
-    pub(crate) time: Timestamp,
+pub struct Place<'a> {
+    pub time: Timestamp,
     /// Of the operation in its transaction.
-    pub(crate) index: i32,
-    pub(crate) invalidates: bool,
-    pub(crate) uuid: Option<Uuid>,
+    pub index: i32,
+    pub invalidates: bool,
+    pub uuid: Option<Uuid>,
     /// The document's key, or what a definition's change did.
-    pub(crate) about: Option<&'a RawDoc>,
+    pub about: Option<&'a RawDoc>,
 }
 
 impl Token {
     /// Before all events of `time`.
-    pub(crate) fn high_water(time: Timestamp) -> Token {
+    pub fn high_water(time: Timestamp) -> Token {
         let place = Place { time, index: 0, invalidates: false, uuid: None, about: None };
         Token::new(&place, HIGH_WATER)
     }
-    pub(crate) fn of_event(place: &Place<'_>) -> Token {
+    pub fn of_event(place: &Place<'_>) -> Token {
         Token::new(place, EVENT)
     }
     fn new(p: &Place<'_>, kind: i32) -> Token {
@@ -75,7 +75,7 @@ impl Token {
         Token { time: p.time, is_event, from_invalidate, key, doc: b.finish() }
     }
     /// What a client gives back.
-    pub(crate) fn parse(doc: &RawDoc) -> Result<Token> {
+    pub fn parse(doc: &RawDoc) -> Result<Token> {
         let Some(Value::String(data)) = doc.get("_data") else {
             return Err(Error::location(
                 40647,
@@ -101,11 +101,11 @@ impl Token {
         let from_invalidate = head.byte()? == TRUE;
         Ok(Token { time, is_event: kind == EVENT, from_invalidate, key, doc: doc.to_buf() })
     }
-    pub(crate) fn doc(&self) -> &DocBuf {
+    pub fn doc(&self) -> &DocBuf {
         &self.doc
     }
     /// Of a fragment of this event, counted from 0.
-    pub(crate) fn fragment(&self, n: usize) -> Token {
+    pub fn fragment(&self, n: usize) -> Token {
         let mut key = self.key.clone();
         key.pop();
         put_number(&mut key, n as i32);
@@ -118,17 +118,17 @@ impl Token {
         Token { key, doc: b.finish(), ..self.clone() }
     }
     /// Which fragment of `event` this is the token of.
-    pub(crate) fn fragment_of(&self, event: &Token) -> Option<usize> {
+    pub fn fragment_of(&self, event: &Token) -> Option<usize> {
         let (_end, base) = event.key.split_last()?;
         let mut rest = Head(self.key.strip_prefix(base)?);
         let n = rest.number().ok()?;
         (rest.0 == [END]).then_some(n as usize)
     }
-    pub(crate) fn is_same(&self, other: &Token) -> bool {
+    pub fn is_same(&self, other: &Token) -> bool {
         self.key == other.key
     }
     /// In the order of events.
-    pub(crate) fn is_after(&self, other: &Token) -> bool {
+    pub fn is_after(&self, other: &Token) -> bool {
         self.key > other.key
     }
 }
