@@ -72,12 +72,11 @@ impl<'a> FindAndModifyArgs<'a> {
             }
         }
         req.check_statement_numbers(OWNER)?;
-        a.check()?;
         Ok(a)
     }
 
     /// Options that exclude each other (code 9).
-    fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         let refuse = |text: &'static str| Err(Error::failed_to_parse(text));
         if self.remove {
             if self.update.is_some() {

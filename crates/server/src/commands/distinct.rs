@@ -16,9 +16,17 @@ use pando_request::{DistinctArgs, FindArgs};
 use std::collections::BTreeMap;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    DistinctArgs::check_name(&req)?;
+    // What the name says is looked at first, a UUID is looked up last.
+    let named = server.access.readable_ns_or_uuid(&req);
+    if let Err(e) = &named
+        && e.code != ErrorCode::NamespaceNotFound
+    {
+        return Err(e.clone());
+    }
     let args = DistinctArgs::parse(&req)?;
     args.find.collation.map(Collation::parse).transpose()?;
-    let ns = server.access.readable_ns_or_uuid(&req)?;
+    let ns = named?;
     server.access.check_collection_uuid("distinct", &req, &ns)?;
     let reads = &*server.crud.reads;
     let point = reads.point(ctx);

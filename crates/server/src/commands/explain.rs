@@ -53,7 +53,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         _ => inner.ns(),
     };
-    let (ns, command) = Explained::parse(&inner, ctx.api.strict, named)?;
+    let (ns, command) = Explained::parse(&inner, ctx.api.strict, named, || ctx.arguments_read())?;
     ctx.arguments_read()?;
     ctx.show(|op| op.ns = ns.to_string());
     match &command {

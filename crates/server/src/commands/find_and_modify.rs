@@ -19,6 +19,8 @@ use pando_session::retryable::{Done, Kind};
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = FindAndModifyArgs::parse(&req)?;
     let ns = req.ns()?;
+    ctx.arguments_read()?;
+    args.check()?;
     pando_access::check_writable(&ns)?;
     server.access.check_collection_uuid("findAndModify", &req, &ns)?;
     server.upkeep.admission.before_write(ctx).await?;
