@@ -300,6 +300,8 @@ impl Run {
         self.reference_ended.push(seed);
         self.their_cursors.clear();
         let theirs = connected_again(|| prepare(host_of(&uri)))?;
+        // Programs may have changed what both had: it is made anew on both sides.
+        prepare(&self.server.address())?;
         if let Some(pair) = &mut self.pair {
             pair.theirs = theirs;
         }

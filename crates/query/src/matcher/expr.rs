@@ -2,6 +2,7 @@
 
 use super::expr_bounds::implied;
 use super::node::{ExprTest, Node};
+use super::place::Place;
 use crate::ctx::QueryCtx;
 use crate::expr::spelled::spelled;
 use crate::expr::{Expr, ParseCtx, optimize_error};
@@ -31,9 +32,18 @@ impl ExprTest for Condition {
 }
 
 /// The condition, and what it implies about single fields.
-pub(super) fn compile(expression: Value<'_>, ctx: &QueryCtx) -> Result<(Arc<dyn ExprTest>, Vec<Node>)> {
+///
+/// What rows of a search have beside their documents is missing in a command's query, in a stage it is a mistake.
+pub(super) fn compile(
+    expression: Value<'_>,
+    place: Place,
+    ctx: &QueryCtx,
+) -> Result<(Arc<dyn ExprTest>, Vec<Node>)> {
     let mut p = ParseCtx::new(ctx);
     let mut expr = p.parse(expression)?;
+    if place == Place::Query {
+        p.metas.clear();
+    }
     if p.metas.contains(&MetaField::TextScore) {
         return Err(no_text_score());
     }

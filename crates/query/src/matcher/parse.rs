@@ -14,7 +14,7 @@ use super::text::TextNode;
 use super::type_set::TypeSet;
 use crate::ctx::QueryCtx;
 use crate::geo::{GeoQuery, NearQuery, is_near};
-use crate::jsonschema::Schema;
+use crate::jsonschema::{Schema, takes_no_document};
 use crate::regex;
 use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::{DocBuilder, Elem, ElementType, RawDoc, Value};
@@ -124,7 +124,7 @@ fn parse_keyword(op: &str, e: Elem<'_>, level: Level, at: In<'_>) -> Result<Opti
         "expr" => {
             top_only("$expr")?;
             at.place.allow_expr()?;
-            parse_expr(e, at.ctx)?
+            parse_expr(e, at)?
         }
         "jsonSchema" => parse_schema(e, at)?,
         "sampleRate" => {
@@ -228,15 +228,22 @@ fn parse_list(e: Elem<'_>, level: Level, at: In<'_>) -> Result<Vec<Node>> {
 fn parse_schema(e: Elem<'_>, at: In<'_>) -> Result<Node> {
     at.place.allow_schema()?;
     match e.value() {
-        Value::Document(schema) => Ok(Node::JsonSchema(Arc::new(Schema::parse(schema, at.ctx)?))),
+        Value::Document(doc) => {
+            let schema = Schema::parse(doc, at.ctx)?;
+            // A validator tells what is wrong with a document by its schema.
+            if at.place != Place::Document && takes_no_document(doc) {
+                return Ok(Node::AlwaysFalse);
+            }
+            Ok(Node::JsonSchema(Arc::new(schema)))
+        }
         _ => Err(Error::type_mismatch("$jsonSchema must be an object")),
     }
 }
 
-fn parse_expr(e: Elem<'_>, ctx: &QueryCtx) -> Result<Node> {
+fn parse_expr(e: Elem<'_>, at: In<'_>) -> Result<Node> {
     let mut b = DocBuilder::new();
     b.raw(e.ty, "", e.data());
-    let (eval, implied) = super::expr::compile(e.value(), ctx)?;
+    let (eval, implied) = super::expr::compile(e.value(), at.place, at.ctx)?;
     let expr = Node::Expr(ExprNode { keyword: "$expr", source: b.finish(), eval });
     if implied.is_empty() {
         return Ok(expr);

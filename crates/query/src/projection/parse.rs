@@ -2,6 +2,7 @@
 
 use super::{Computed, Folder, Mode, Node, Projection, Slice};
 use crate::ctx::QueryCtx;
+use crate::expr::Expr;
 use crate::facts::MetaField;
 use crate::matcher::{Matcher, Place};
 use pando_base::{Error, Result, limits, patience};
@@ -49,7 +50,9 @@ impl Parser<'_> {
             return Err(Error::new(pando_base::ErrorCode::Overflow, "projection exceeds the nesting limit"));
         }
         let positional = positional_path(path)?.is_some();
-        if !positional {
+        // A variable or a literal is looked at before its place.
+        let places = matches!(e.value(), Value::Document(_) | Value::Boolean(_)) || e.value().is_number();
+        if !positional && places {
             check_path(written)?;
         }
         match e.value() {
@@ -67,8 +70,10 @@ impl Parser<'_> {
                 Err(Error::location(31308, "positional projection cannot be used with a literal"))
             }
             v => {
+                let value = Computed::parse(v, self.ctx)?;
+                check_path(written)?;
                 self.no_value_in_exclusion(written, v)?;
-                self.computed(path, v)
+                self.add_computed(path, value)
             }
         }
     }
@@ -93,8 +98,11 @@ impl Parser<'_> {
             self.id = Some(on);
             return self.add(path, if on { Node::Include } else { Node::Exclude });
         }
-        self.decide(if on { Mode::Inclusion } else { Mode::Exclusion }, written)?;
-        self.add(path, if on { Node::Include } else { Node::Exclude })
+        let (node, mode) =
+            if on { (Node::Include, Mode::Inclusion) } else { (Node::Exclude, Mode::Exclusion) };
+        // Two paths that collide are told of first.
+        self.add(path, node)?;
+        self.decide(mode, written)
     }
 
     fn object(&mut self, path: &str, d: &RawDoc, whole: Value<'_>, depth: usize) -> Result<()> {
@@ -119,10 +127,10 @@ impl Parser<'_> {
                 self.add(path, Node::Meta(meta))
             }
             _ if !single => Err(dollar_name()),
-            name => self.computed(path, whole).map_err(|e| {
-                let unknown = e.message == format!("Unrecognized expression '{name}'");
-                if unknown { Error::location(31325, format!("Unknown expression {name}")) } else { e }
-            }),
+            name if !Expr::is_operator(name) => {
+                Err(Error::location(31325, format!("Unknown expression {name}")))
+            }
+            _ => self.computed(path, whole),
         }
     }
 
@@ -186,7 +194,10 @@ impl Parser<'_> {
             let text = "Cannot use expression other than $meta in exclusion projection";
             return Err(Error::location(31252, text));
         }
-        let value = Computed::parse(v, self.ctx)?;
+        self.add_computed(path, Computed::parse(v, self.ctx)?)
+    }
+
+    fn add_computed(&mut self, path: &str, value: Computed) -> Result<()> {
         self.metas.extend(&value.metas);
         self.mode = Some(Mode::Inclusion);
         self.add(path, Node::Computed(Arc::new(value)))

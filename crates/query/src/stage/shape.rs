@@ -106,6 +106,18 @@ fn check_path(path: &str) -> Result<()> {
     FieldPath::parse(path).map(|_| ())
 }
 
+/// A field of a `$project`, by its own name and its path from the root.
+fn check_place(name: &str, path: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::location(40352, "FieldPath cannot be constructed with empty string"));
+    }
+    check_path(path)?;
+    if path.ends_with(".$") {
+        return Err(Error::location(31324, "Cannot use positional projection in aggregation projection"));
+    }
+    Ok(())
+}
+
 /// What the fields of a `$project` say before the kind of projection is known.
 #[derive(Default)]
 struct Draft {
@@ -335,12 +347,10 @@ impl Draft {
     fn field(&mut self, prefix: &str, e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<()> {
         let name = e.path()?;
         let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
-        if name.is_empty() {
-            return Err(Error::location(40352, "FieldPath cannot be constructed with empty string"));
-        }
-        check_path(&path)?;
-        if path.ends_with(".$") {
-            return Err(Error::location(31324, "Cannot use positional projection in aggregation projection"));
+        // A variable or a literal is looked at before its place.
+        let places = matches!(e.value(), Value::Document(_) | Value::Boolean(_)) || e.value().is_number();
+        if places || path.ends_with(".$") {
+            check_place(name, &path)?;
         }
         match e.value() {
             v if v.is_number() || matches!(v, Value::Boolean(_)) => self.plain(path, v.is_truthy()),
@@ -352,14 +362,14 @@ impl Draft {
                     ));
                 };
                 if first.name_bytes().starts_with(b"$") {
-                    let meta = first.name() == "$meta" && d.count() == 1;
-                    let expr = expression(d, p)?;
-                    if meta {
+                    check_expression(d)?;
+                    if first.name() == "$meta" {
                         // It says nothing about the kind of projection.
                         self.metas = true;
-                        return self.root.insert(&path, Child::Compute(expr));
+                        return self.root.insert(&path, Child::Compute(p.operator(d)?));
                     }
-                    return self.compute(path, expr);
+                    self.no_expression_in_exclusion()?;
+                    return self.compute(path, p.operator(d)?);
                 }
                 for inner in d {
                     self.field(&path, inner, p)?;
@@ -367,11 +377,12 @@ impl Draft {
                 Ok(())
             }
             v => {
+                let expr = p.parse(v)?;
+                check_place(name, &path)?;
                 if self.excluded.is_some() {
                     let text = format!("Cannot use an expression {name}: {v} in an exclusion projection");
                     return Err(Error::location(31310, text));
                 }
-                let expr = p.parse(v)?;
                 self.compute(path, expr)
             }
         }
@@ -383,36 +394,38 @@ impl Draft {
             return self.root.insert(&path, if include { Child::Keep } else { Child::Drop });
         }
         if include {
+            // Two paths that collide are told of first.
+            self.root.insert(&path, Child::Keep)?;
             if self.excluded.is_some() {
                 return Err(Error::location(
                     31253,
                     format!("Cannot do inclusion on field {path} in exclusion projection"),
                 ));
             }
-            self.root.insert(&path, Child::Keep)?;
             self.included.get_or_insert(path);
         } else {
+            self.root.insert(&path, Child::Drop)?;
             if self.included.is_some() || self.computed {
-                // Two paths that collide are told of first.
-                self.root.insert(&path, Child::Drop)?;
                 return Err(Error::location(
                     31254,
                     format!("Cannot do exclusion on field {path} in inclusion projection"),
                 ));
             }
-            self.root.insert(&path, Child::Drop)?;
             self.excluded.get_or_insert(path);
         }
         Ok(())
     }
 
-    fn compute(&mut self, path: String, expr: Expr) -> Result<()> {
-        if self.excluded.is_some() {
-            return Err(Error::location(
-                31252,
-                "Cannot use expression other than $meta in exclusion projection",
-            ));
+    fn no_expression_in_exclusion(&self) -> Result<()> {
+        match self.excluded {
+            Some(_) => {
+                Err(Error::location(31252, "Cannot use expression other than $meta in exclusion projection"))
+            }
+            None => Ok(()),
         }
+    }
+
+    fn compute(&mut self, path: String, expr: Expr) -> Result<()> {
         if path == "_id" || path.starts_with("_id.") {
             self.id = Some(true);
         }
@@ -422,7 +435,7 @@ impl Draft {
 }
 
 /// An operator object in a `$project`, where an unknown operator has a number of its own.
-fn expression(d: &RawDoc, p: &mut ParseCtx<'_>) -> Result<Expr> {
+fn check_expression(d: &RawDoc) -> Result<()> {
     if let Some(name) = d.first().map(|e| e.name()) {
         match name {
             "$elemMatch" => {
@@ -443,7 +456,7 @@ fn expression(d: &RawDoc, p: &mut ParseCtx<'_>) -> Result<Expr> {
             _ => {}
         }
     }
-    p.operator(d)
+    Ok(())
 }
 
 fn add_field(

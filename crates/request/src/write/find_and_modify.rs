@@ -1,5 +1,6 @@
 //! The arguments of `findAndModify`.
 
+use super::update::UpdateStatement;
 use crate::spell::{self, spell_hint};
 use pando_base::{Error, Result};
 use pando_bson::shape::Shape;
@@ -42,14 +43,7 @@ impl<'a> FindAndModifyArgs<'a> {
                 "query" => a.query = Some(arg.doc()?),
                 "sort" => a.sort = Some(arg.doc()?),
                 "remove" => a.remove = arg.boolish()?,
-                "update" => match v {
-                    Value::Document(_) | Value::Array(_) => a.update = Some(v),
-                    _ => {
-                        return Err(Error::failed_to_parse(
-                            "Update argument must be either an object or an array",
-                        ));
-                    }
-                },
+                "update" => a.update = Some(UpdateStatement::change(&arg)?),
                 "new" => a.new = arg.boolish()?,
                 "fields" => a.fields = Some(arg.doc()?),
                 "upsert" => a.upsert = arg.boolish()?,
