@@ -601,6 +601,11 @@ def statements(rnd):
     for key in ("s", "n"):
         for collation in ({"locale": "sv"}, english):
             yield {"before": [{"create": "w"}, index], "docs": DOCS, "cmd": {"distinct": "w", "key": key, "collation": collation}, "after": False}
+    for docs in ([{"_id": 1, "as": ["abc", "ABC"]}], [{"_id": 1, "as": "abc"}, {"_id": 2, "as": "ABC"}]):
+        for collation in ({"locale": "sv"}, english):
+            yield {"docs": docs, "pre": [{"createIndexes": "w", "indexes": [{"key": {"as": 1}, "name": "as"}]}], "cmd": {"distinct": "w", "key": "as", "collation": collation}, "after": False}
+    for paths in ("a.$", ["b", "a.$"], ["a.$", "a."]):
+        yield {"docs": DOCS, "cmd": {"aggregate": "w", "pipeline": [{"$unset": paths}], "cursor": {}}, "after": False}
     for cmd in ON_VIEW:
         yield {"docs": DOCS, "before": [{"drop": "v"}, {"create": "v", "viewOn": "w"}], "cmd": json.loads(cmd), "after": False}
 

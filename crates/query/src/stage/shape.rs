@@ -113,9 +113,13 @@ fn check_place(name: &str, path: &str) -> Result<()> {
     }
     check_path(path)?;
     if path.ends_with(".$") {
-        return Err(Error::location(31324, "Cannot use positional projection in aggregation projection"));
+        return Err(positional());
     }
     Ok(())
+}
+
+fn positional() -> Error {
+    Error::location(31324, "Cannot use positional projection in aggregation projection")
 }
 
 /// What the fields of a `$project` say before the kind of projection is known.
@@ -202,6 +206,9 @@ impl Shape {
         let mut root = Node::default();
         for path in paths {
             check_path(path)?;
+            if path.ends_with(".$") {
+                return Err(positional());
+            }
             root.insert(path, Child::Drop)?;
         }
         Ok(Shape { mode: Mode::Exclude, root })
