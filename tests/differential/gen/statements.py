@@ -585,6 +585,31 @@ ON_VIEW = [
     '{"explain":{"findAndModify":"v","query":{},"update":{},"fields":{"a":"$$x"}}}',
     '{"explain":{"findAndModify":"v","query":{},"update":{},"sort":{"a":5}}}',
 ]
+# On no collection.
+MISSING = [
+    '{"findAndModify":"w","update":{},"fields":{"a":"$$x"}}',
+    '{"findAndModify":"w","update":{},"fields":{"a":1,"b":0}}',
+    '{"findAndModify":"w","update":{},"fields":{"a":1,"b":0},"upsert":true}',
+    '{"findAndModify":"w","update":{},"new":true,"fields":{"a.$":1}}',
+    '{"findAndModify":"w","query":{"$x":1},"update":{},"fields":{"a":1,"b":0}}',
+]
+# What an upsert may make of an `_id`.
+IDS = [
+    '{"update":"w","updates":[{"q":{"nope":1},"u":{"$push":{"_id":1}},"upsert":true}]}',
+    '{"update":"w","updates":[{"q":{"nope":1},"u":{"$set":{"_id":[1]}},"upsert":true}]}',
+    '{"update":"w","updates":[{"q":{"nope":1},"u":{"$setOnInsert":{"_id":[1]}},"upsert":true}]}',
+    '{"update":"w","updates":[{"q":{"nope":1},"u":{"$addToSet":{"_id":1}},"upsert":true}]}',
+    '{"update":"w","updates":[{"q":{"nope":1},"u":{"_id":[1]},"upsert":true}]}',
+    '{"update":"w","updates":[{"q":{"nope":1},"u":[{"$set":{"_id":[1]}}],"upsert":true}]}',
+    '{"update":"w","updates":[{"q":{"_id":[1]},"u":{"$set":{"a":1}},"upsert":true}]}',
+    '{"update":"w","updates":[{"q":{"nope":1},"u":{"$push":{"_id.a":1}},"upsert":true}]}',
+    '{"update":"w","updates":[{"q":{"nope":1},"u":{"$set":{"_id":{"$regularExpression":{"pattern":"a","options":""}}}},"upsert":true}]}',
+]
+TYPES = [
+    '{"find":"w","filter":{"$jsonSchema":{"bsonType":[]}}}',
+    '{"find":"w","filter":{"$jsonSchema":{"type":[]}}}',
+    '{"find":"w","filter":{"$jsonSchema":{"properties":{"a":{"type":[]}}}}}',
+]
 
 
 def statements(rnd):
@@ -606,6 +631,10 @@ def statements(rnd):
             yield {"docs": docs, "pre": [{"createIndexes": "w", "indexes": [{"key": {"as": 1}, "name": "as"}]}], "cmd": {"distinct": "w", "key": "as", "collation": collation}, "after": False}
     for paths in ("a.$", ["b", "a.$"], ["a.$", "a."]):
         yield {"docs": DOCS, "cmd": {"aggregate": "w", "pipeline": [{"$unset": paths}], "cursor": {}}, "after": False}
+    for cmd in MISSING:
+        yield {"before": [{"drop": "w"}], "cmd": json.loads(cmd), "after": False}
+    for cmd in IDS + TYPES:
+        yield {"docs": DOCS, "cmd": json.loads(cmd), "after": False}
     for cmd in ON_VIEW:
         yield {"docs": DOCS, "before": [{"drop": "v"}, {"create": "v", "viewOn": "w"}], "cmd": json.loads(cmd), "after": False}
 

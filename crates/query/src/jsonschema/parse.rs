@@ -484,6 +484,9 @@ fn type_set(keyword: &str, v: Value<'_>, add: fn(&str, &mut TypeSet) -> Result<(
     match v {
         Value::String(name) => add(name, &mut set)?,
         Value::Array(items) => {
+            if items.is_empty() {
+                return Err(failed(format!("$jsonSchema keyword '{keyword}' must name at least one type")));
+            }
             for item in items {
                 let Value::String(name) = item.value() else {
                     let text = format!("$jsonSchema keyword '{keyword}' array elements must be strings");

@@ -153,7 +153,12 @@ impl UpdatePlan {
         let only_id = self.is_replacement();
         let seed = upsert::seed(filter, only_id)?;
         let outcome = match &self.kind {
-            Kind::Operators(o) => o.apply(&seed, None, true, &self.ctx)?,
+            Kind::Operators(o) => {
+                if o.makes_array_of_id() && seed.elem("_id").is_none() {
+                    return Err(array_as_id());
+                }
+                o.apply(&seed, None, true, &self.ctx)?
+            }
             Kind::Replacement(new) => self.replace(&seed, new, Target::Upsert)?,
             Kind::Pipeline(stages) => pipeline::apply(stages, &seed, Target::Upsert, &self.ctx)?,
         };
@@ -265,7 +270,18 @@ fn check_depth(doc: &RawDoc) -> Result<()> {
     Ok(())
 }
 
+fn array_as_id() -> Error {
+    let text = "After applying the update to the document, the field '_id' was found to be an array or array descendant.";
+    Error::new(ErrorCode::NotSingleValueField, text)
+}
+
 impl Operators {
+    /// An operator would put elements into an `_id` that is not there.
+    fn makes_array_of_id(&self) -> bool {
+        let Node::Object(root) = &self.root else { return false };
+        let at = root.find(b"_id").map(|at| &root.fields[at].1);
+        matches!(at, Some(Node::Leaf(modifier)) if modifier.makes_array())
+    }
     fn apply(
         &self,
         doc: &RawDoc,

@@ -116,14 +116,17 @@ async fn update(
 ) -> Result<(LastError, Option<DocBuf>)> {
     let s = statement(args);
     let q = server.crud.reads.query_ctx(ctx, None, args.collation, args.let_vars)?;
+    let mut shows = true;
     if args.fields.is_some() {
         // Mistakes in the update and its query come before those in what is shown.
         let q = update_ctx(&server.crud.reads, ctx, None, &s)?;
         parse_update(&s, &q)?;
         Matcher::parse_in(place_of(&s), s.filter, &q)?;
-        server.access.collection(ctx, ns)?;
+        // Where there is nothing to show, nobody reads what is to be shown.
+        let exists = server.access.collection(ctx, ns)?.is_some();
+        shows = exists || args.upsert;
     }
-    let projection = projection(args, &q)?;
+    let projection = if shows { projection(args, &q)? } else { None };
     if args.new && projection.as_ref().is_some_and(Projection::needs_array_index) {
         return Err(Error::bad_value("cannot use a positional projection and return the new document"));
     }
