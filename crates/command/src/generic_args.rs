@@ -268,9 +268,13 @@ impl Reading {
         if let Some(e) = wrong_txn_number.take_if(|_| args.autocommit.is_some() || start.is_some()) {
             return Err(e);
         }
-        args.late = wrong_txn_number.or(wrong_limit).or(wrong_read_concern).or(version);
         args.api = api.check()?;
-        args.check_session_fields(start)?;
+        let wrong_session = args.check_session_fields(start).err();
+        if wrong_session.is_some() {
+            // Nothing is done for a session that is not well described.
+            (args.txn_number, args.autocommit) = (None, None);
+        }
+        args.late = wrong_session.or(wrong_txn_number).or(wrong_limit).or(wrong_read_concern).or(version);
         Ok(args)
     }
 }

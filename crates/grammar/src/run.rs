@@ -317,6 +317,8 @@ impl Run {
         let Some(uri) = self.options.against.clone() else { return Ok(()) };
         self.their_cursors.clear();
         let theirs = connected_again(|| prepare(host_of(&uri)))?;
+        // Programs may have changed what both had: it is made anew on both sides.
+        prepare(&self.server.address())?;
         if let Some(pair) = &mut self.pair {
             pair.theirs = theirs;
         }

@@ -114,13 +114,15 @@ impl KeyGen {
 
     /// Fills `out` with the keys of `doc`; none when the index does not cover it. `b` is scratch space.
     ///
-    /// Fails where a document cannot be indexed: parallel arrays (171), an array under a hashed or text field (16766, 201),
+    /// Fails where a document cannot be indexed: parallel arrays (171), an array under a hashed or text field (16766, 201), a symbol
+    /// under a collation (201),
     /// what is no place (16755, 16804 …), or keys of more than `DOCUMENT_KEYS_BYTES_MAX` bytes.
     pub fn keys(&self, doc: &RawDoc, b: &mut KeyBuilder, out: &mut KeySet) -> Result<()> {
         out.clear();
         if !self.covers(doc)? {
             return Ok(());
         }
+        b.take_uncollated();
         match self.kind {
             IndexKind::Btree => {
                 if !self.simple_key(doc, b, out) {
@@ -141,6 +143,10 @@ impl KeyGen {
                 }
             }
             IndexKind::Geo2d | IndexKind::Geo2dSphere => self.geo_keys(doc, b, out)?,
+        }
+        if b.take_uncollated() {
+            let text = "KeyString format error: Cannot index type Symbol with a collation.";
+            return Err(Error::new(ErrorCode::CannotBuildIndexKeys, text));
         }
         if out.too_large {
             return Err(Error::new(

@@ -223,16 +223,19 @@ fn sequences_become_arrays() {
     assert_eq!(spelled, doc! { "insert": "c", "documents": [{ "_id": 1 }, { "_id": 2, "a": "b" }] }.to_raw());
 }
 
-/// Which names may be written is the role's word, told at its place among the mistakes.
+/// Which names may be written is the role's word, told when nothing else is wrong.
 #[test]
-fn a_name_that_may_not_be_written_is_refused_before_the_statements_are_read() {
+fn a_name_that_may_not_be_written_is_refused_behind_all_other_mistakes() {
     let no = |_: &pando_base::Namespace| Err(pando_base::Error::bad_value("not there"));
-    let body = doc! { "update": "c", "updates": [{ "q": 1 }] }.to_raw();
-    let Err(told) = UpdateArgs::parse(&request(&body, &[]), no) else { panic!("it was read") };
-    assert_eq!(told.message, "not there");
-    let body = doc! { "update": "c", "ordered": 1, "updates": [] }.to_raw();
-    let Err(told) = UpdateArgs::parse(&request(&body, &[]), no) else { panic!("it was read") };
-    assert_eq!(told.code.0, 14);
+    let told = |body: Document| match UpdateArgs::parse(&request(&body.to_raw(), &[]), no) {
+        Err(told) => (told.code.0, told.message.to_string()),
+        Ok(_) => panic!("it was read"),
+    };
+    let fine = doc! { "q": {}, "u": {} };
+    assert_eq!(told(doc! { "update": "c", "updates": [fine] }), (2, "not there".to_owned()));
+    assert!(told(doc! { "update": "c", "updates": [{ "q": 1 }], "ordered": 1 }).1.contains("updates.q"));
+    assert_eq!(told(doc! { "update": "c", "ordered": 1, "updates": [] }).0, 14);
+    assert_eq!(told(doc! { "update": "c", "updates": [] }).0, 16);
 }
 
 /// A value of a shape, another one for each `n`.

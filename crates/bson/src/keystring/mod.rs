@@ -110,6 +110,7 @@ pub struct KeyBuilder {
     bits: TypeBits,
     directions: Directions,
     field: usize,
+    uncollated: bool,
 }
 
 impl KeyBuilder {
@@ -126,6 +127,10 @@ impl KeyBuilder {
     pub fn restart(&mut self, directions: Directions) {
         self.clear();
         self.directions = directions;
+    }
+    /// Whether a symbol has been appended beside a collation, which orders strings only; forgets it.
+    pub fn take_uncollated(&mut self) -> bool {
+        std::mem::take(&mut self.uncollated)
     }
     /// Fields appended so far.
     pub fn fields(&self) -> usize {
@@ -148,26 +153,30 @@ impl KeyBuilder {
     /// Appends a value whose strings are ordered by a collation.
     pub fn append_with(&mut self, v: Value<'_>, order: Option<&dyn StringOrder>) -> &mut Self {
         let start = self.buf.len();
-        Writer { buf: &mut self.buf, bits: &mut self.bits, order }.value(v, 0);
+        self.writer(order).value(v, 0);
         self.close_field(start)
     }
     /// Appends a string of any bytes, ordered by its bytes.
     pub fn append_string_bytes(&mut self, s: &[u8]) -> &mut Self {
         let start = self.buf.len();
-        Writer { buf: &mut self.buf, bits: &mut self.bits, order: None }.texts(Texts::String(s), 0);
+        self.writer(None).texts(Texts::String(s), 0);
         self.close_field(start)
     }
     /// Appends an element's value; strings are not decoded on the way.
     pub fn append_elem(&mut self, e: &Elem<'_>, order: Option<&dyn StringOrder>) -> &mut Self {
         if let (ElementType::String, None, [_, _, _, _, text @ .., _]) = (e.ty, order, e.data()) {
             let start = self.buf.len();
-            let mut w = Writer { buf: &mut self.buf, bits: &mut self.bits, order };
+            let mut w = self.writer(order);
             w.bits.push(0, 1);
             w.buf.push(class::STRING);
             w.text(text);
             return self.close_field(start);
         }
         self.append_with(e.value(), order)
+    }
+    #[inline]
+    fn writer<'w>(&'w mut self, order: Option<&'w dyn StringOrder>) -> Writer<'w> {
+        Writer { buf: &mut self.buf, bits: &mut self.bits, order, uncollated: &mut self.uncollated }
     }
     #[inline]
     fn close_field(&mut self, start: usize) -> &mut Self {
@@ -212,6 +221,8 @@ struct Writer<'a> {
     buf: &'a mut Vec<u8>,
     bits: &'a mut TypeBits,
     order: Option<&'a dyn StringOrder>,
+    /// A symbol was met beside an order.
+    uncollated: &'a mut bool,
 }
 
 impl Writer<'_> {
@@ -245,6 +256,7 @@ impl Writer<'_> {
             Symbol(s) => {
                 self.bits.push(1, 1);
                 // Collations order strings only.
+                *self.uncollated |= self.order.is_some();
                 self.buf.push(class::STRING);
                 self.text(s.as_bytes());
             }
@@ -287,7 +299,9 @@ impl Writer<'_> {
             JavaScriptWithScope { code, scope } => {
                 self.buf.push(class::CODE_WITH_SCOPE);
                 self.text(code.as_bytes());
+                let before = *self.uncollated;
                 self.fields(scope, depth + 1);
+                *self.uncollated = before;
             }
             MinKey => self.buf.push(class::MIN_KEY),
             Undefined => self.buf.push(class::UNDEFINED),
@@ -314,6 +328,7 @@ impl Writer<'_> {
             }
             Texts::Symbol(s) => {
                 self.bits.push(1, 1);
+                *self.uncollated |= self.order.is_some();
                 self.buf.push(class::STRING);
                 self.text(s);
             }

@@ -100,6 +100,10 @@ pub trait Op: CloneOp + Send + Sync {
     fn folds(&self) -> bool {
         false
     }
+    /// Neither it nor what is in it is evaluated ahead, or made simpler.
+    fn stays(&self) -> bool {
+        false
+    }
     /// Calls JavaScript.
     fn runs_scripts(&self) -> bool {
         false
@@ -256,6 +260,7 @@ impl Expr {
                     return n.join_constants(ctx);
                 }
             }
+            Expr::Op(op) if op.stays() => return Ok(()),
             Expr::Op(op) => {
                 for part in op.parts_mut() {
                     part.optimize(ctx)?;

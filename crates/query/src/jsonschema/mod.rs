@@ -97,6 +97,46 @@ pub(crate) enum Dependency {
     Schema(Rules),
 }
 
+impl Schema {
+    /// Calls `each` with every name of a field that the schema knows.
+    pub(crate) fn try_each_name(&self, each: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
+        try_each_name(&self.rules, each)
+    }
+}
+
+fn try_each_name(rules: &Rules, each: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
+    rules.list.iter().try_for_each(|rule| match &rule.test {
+        Test::Required(names) => names.iter().try_for_each(|name| each(name)),
+        Test::Properties(all) => all.iter().try_for_each(|(name, rules)| {
+            each(name)?;
+            try_each_name(rules, each)
+        }),
+        Test::AllOf(all) | Test::AnyOf(all) | Test::OneOf(all) => {
+            all.iter().try_for_each(|rules| try_each_name(rules, each))
+        }
+        Test::Not(rules) => try_each_name(rules, each),
+        _ => Ok(()),
+    })
+}
+
+/// A schema of other things than documents.
+pub(crate) fn takes_no_document(schema: &RawDoc) -> bool {
+    schema.iter().any(|e| match (e.name(), e.value()) {
+        ("type" | "bsonType", Value::String(name)) => name != "object",
+        ("type" | "bsonType", Value::Array(names)) => {
+            names.iter().all(|n| n.value().as_str() != Some("object"))
+        }
+        ("enum", Value::Array(values)) => docs_of(values).next().is_none(),
+        ("allOf", Value::Array(members)) => docs_of(members).any(takes_no_document),
+        ("anyOf", Value::Array(members)) => docs_of(members).all(takes_no_document),
+        _ => false,
+    })
+}
+
+fn docs_of(members: &RawDoc) -> impl Iterator<Item = &RawDoc> {
+    members.iter().filter_map(|m| m.value().as_doc())
+}
+
 fn is_nan(v: Value<'_>) -> bool {
     match v {
         Value::Double(d) => d.is_nan(),
@@ -107,7 +147,7 @@ fn is_nan(v: Value<'_>) -> bool {
 
 impl Schema {
     pub fn parse(schema: &RawDoc, ctx: &QueryCtx) -> Result<Schema> {
-        Ok(Schema { source: schema.to_buf(), rules: parse::rules(schema, ctx, 0)? })
+        Ok(Schema { source: schema.to_buf(), rules: parse::rules(schema, ctx, 0, true)? })
     }
     pub fn source(&self) -> &RawDoc {
         &self.source

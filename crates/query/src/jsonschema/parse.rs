@@ -49,7 +49,37 @@ const KNOWN: &[&str] = &[
 /// What a keyword takes to parse.
 const SCHEMA_STEPS: usize = 16;
 
-pub(super) fn rules(schema: &RawDoc, ctx: &QueryCtx, depth: usize) -> Result<Rules> {
+/// The order in which rules are listed where a document breaks them, which is not that in which they are read.
+const LISTED: &[&str] = &[
+    "type",
+    "bsonType",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "enum",
+    "multipleOf",
+    "maximum",
+    "minimum",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "minProperties",
+    "maxProperties",
+    "properties",
+    "patternProperties",
+    "additionalProperties",
+    "required",
+    "dependencies",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "items",
+    "additionalItems",
+];
+
+/// `whole`: the rules are about the whole document, not about one of its values.
+pub(super) fn rules(schema: &RawDoc, ctx: &QueryCtx, depth: usize, whole: bool) -> Result<Rules> {
     if depth > limits::BSON_DEPTH_MAX {
         return Err(Error::new(ErrorCode::Overflow, "$jsonSchema exceeds the nesting limit"));
     }
@@ -57,14 +87,15 @@ pub(super) fn rules(schema: &RawDoc, ctx: &QueryCtx, depth: usize) -> Result<Rul
         patience::spend(SCHEMA_STEPS)?;
         check_keyword(e.name())?;
     }
-    let mut p = Parser { schema, ctx, depth, out: Rules::default() };
-    p.out.title = p.text("title")?;
+    let mut p = Parser { schema, ctx, depth, whole, out: Rules::default() };
     p.out.description = p.text("description")?;
+    p.out.title = p.text("title")?;
     p.types()?;
-    p.logic()?;
     p.scalars()?;
-    p.objects()?;
     p.arrays()?;
+    p.objects()?;
+    p.logic()?;
+    p.out.list.sort_by_key(|rule| LISTED.iter().position(|k| *k == rule.keyword));
     Ok(p.out)
 }
 
@@ -89,6 +120,7 @@ struct Parser<'a> {
     schema: &'a RawDoc,
     ctx: &'a QueryCtx,
     depth: usize,
+    whole: bool,
     out: Rules,
 }
 
@@ -108,9 +140,17 @@ impl<'a> Parser<'a> {
         }
         self.out.list.push(Rule { keyword, spec: spec.finish(), test });
     }
+    /// A schema for a part of what this one is about.
     fn nested(&self, v: Value<'_>) -> Result<Option<Rules>> {
+        self.schema_of(v, false)
+    }
+    /// Another schema for the same.
+    fn beside(&self, v: Value<'_>) -> Result<Option<Rules>> {
+        self.schema_of(v, self.whole)
+    }
+    fn schema_of(&self, v: Value<'_>, whole: bool) -> Result<Option<Rules>> {
         match v {
-            Value::Document(d) => rules(d, self.ctx, self.depth + 1).map(Some),
+            Value::Document(d) => rules(d, self.ctx, self.depth + 1, whole).map(Some),
             _ => Ok(None),
         }
     }
@@ -153,7 +193,7 @@ impl<'a> Parser<'a> {
             }
             let mut all = Vec::new();
             for item in items {
-                let nested = self.nested(item.value())?;
+                let nested = self.beside(item.value())?;
                 let text = || {
                     let ty = item.value().type_name();
                     format!(
@@ -170,7 +210,7 @@ impl<'a> Parser<'a> {
         }
         if let Some(e) = self.find("not") {
             let wanted = format!("an object, but found an element of type {}", e.value().type_name());
-            let rules = self.nested(e.value())?.ok_or_else(|| mismatch("not", &wanted))?;
+            let rules = self.beside(e.value())?.ok_or_else(|| mismatch("not", &wanted))?;
             self.rule("not", Test::Not(rules));
         }
         if let Some(e) = self.find("enum") {
@@ -188,28 +228,16 @@ impl<'a> Parser<'a> {
     }
 
     fn scalars(&mut self) -> Result<()> {
-        if let Some(e) = self.find("multipleOf") {
-            let Some(n) = Number::of(e.value()) else { return Err(mismatch("multipleOf", "a number")) };
-            let (nan, infinite) = match n {
-                Number::Decimal(d) => (d.is_nan(), d.is_infinite()),
-                n => (n.to_f64().is_nan(), n.to_f64().is_infinite()),
-            };
-            let below = cmp_numbers(e.value(), Value::Int32(0)) == Ordering::Less && !nan;
-            match (nan, infinite) {
-                (true, _) => return Err(Error::bad_value("divisor cannot be NaN")),
-                (_, true) if !below => return Err(Error::bad_value("divisor cannot be infinite")),
-                _ => {}
+        if let Some(e) = self.find("pattern") {
+            let Value::String(p) = e.value() else { return Err(mismatch("pattern", "a string")) };
+            match Regex::new(p, "") {
+                Ok(regex) => self.rule("pattern", Test::Pattern(Arc::new(regex))),
+                // The whole document is no string: nobody reads the pattern.
+                Err(_) if self.whole => {}
+                Err(e) => return Err(e),
             }
-            let positive = cmp_numbers(e.value(), Value::Int32(0)) == Ordering::Greater;
-            if !positive {
-                return Err(failed("$jsonSchema keyword 'multipleOf' must have a positive value".into()));
-            }
-            self.rule("multipleOf", Test::MultipleOf(n));
         }
-        for (keyword, exclusive) in [("maximum", "exclusiveMaximum"), ("minimum", "exclusiveMinimum")] {
-            self.bound(keyword, exclusive)?;
-        }
-        for keyword in ["minLength", "maxLength"] {
+        for keyword in ["maxLength", "minLength"] {
             if let Some(n) = self.count(keyword)? {
                 match keyword {
                     "minLength" => self.rule("minLength", Test::MinLength(n)),
@@ -217,15 +245,33 @@ impl<'a> Parser<'a> {
                 }
             }
         }
-        if let Some(e) = self.find("pattern") {
-            let Value::String(p) = e.value() else { return Err(mismatch("pattern", "a string")) };
-            match Regex::new(p, "") {
-                Ok(regex) => self.rule("pattern", Test::Pattern(Arc::new(regex))),
-                // The whole document is no string: nobody reads the pattern.
-                Err(_) if self.depth == 0 => {}
-                Err(e) => return Err(e),
-            }
+        if let Some(e) = self.find("multipleOf") {
+            self.multiple_of(e)?;
         }
+        for (keyword, exclusive) in [("maximum", "exclusiveMaximum"), ("minimum", "exclusiveMinimum")] {
+            self.bound(keyword, exclusive)?;
+        }
+        Ok(())
+    }
+
+    fn multiple_of(&mut self, e: Elem<'_>) -> Result<()> {
+        let Some(n) = Number::of(e.value()) else { return Err(mismatch("multipleOf", "a number")) };
+        let (nan, infinite) = match n {
+            Number::Decimal(d) => (d.is_nan(), d.is_infinite()),
+            n => (n.to_f64().is_nan(), n.to_f64().is_infinite()),
+        };
+        let sign = cmp_numbers(e.value(), Value::Int32(0));
+        match (nan, infinite && sign == Ordering::Greater) {
+            // The whole document is no number: nobody divides.
+            (true, _) | (_, true) if self.whole => return Ok(()),
+            (true, _) => return Err(Error::bad_value("divisor cannot be NaN")),
+            (_, true) => return Err(Error::bad_value("divisor cannot be infinite")),
+            _ => {}
+        }
+        if sign != Ordering::Greater {
+            return Err(failed("$jsonSchema keyword 'multipleOf' must have a positive value".into()));
+        }
+        self.rule("multipleOf", Test::MultipleOf(n));
         Ok(())
     }
 
@@ -270,13 +316,9 @@ impl<'a> Parser<'a> {
     fn objects(&mut self) -> Result<()> {
         let mut named = Vec::new();
         let mut patterns = Vec::new();
-        for keyword in ["minProperties", "maxProperties"] {
-            if let Some(n) = self.count(keyword)? {
-                match keyword {
-                    "minProperties" => self.rule("minProperties", Test::MinProperties(n)),
-                    _ => self.rule("maxProperties", Test::MaxProperties(n)),
-                }
-            }
+        if let Some(e) = self.find("required") {
+            let names = names("required", e.value())?;
+            self.rule("required", Test::Required(names));
         }
         if let Some(e) = self.find("properties") {
             let Value::Document(d) = e.value() else { return Err(mismatch("properties", "an object")) };
@@ -317,9 +359,13 @@ impl<'a> Parser<'a> {
             let test = Test::AdditionalProperties { named, patterns, allowed };
             self.rule("additionalProperties", test);
         }
-        if let Some(e) = self.find("required") {
-            let names = names("required", e.value())?;
-            self.rule("required", Test::Required(names));
+        for keyword in ["minProperties", "maxProperties"] {
+            if let Some(n) = self.count(keyword)? {
+                match keyword {
+                    "minProperties" => self.rule("minProperties", Test::MinProperties(n)),
+                    _ => self.rule("maxProperties", Test::MaxProperties(n)),
+                }
+            }
         }
         self.dependencies()
     }
@@ -330,6 +376,10 @@ impl<'a> Parser<'a> {
             Value::Boolean(false) => Ok(Some(Additional::No)),
             v => match self.nested(v)? {
                 Some(rules) => Ok(Some(Additional::If(rules))),
+                None if e.name() == "additionalItems" => {
+                    let wanted = format!("either an object or a boolean, but got a {}", v.type_name());
+                    Err(mismatch(e.name(), &wanted))
+                }
                 None => Err(mismatch(e.name(), "an object or a boolean")),
             },
         }
@@ -343,7 +393,7 @@ impl<'a> Parser<'a> {
             let name = p.path()?;
             let dependency = match p.value() {
                 Value::Array(_) => Dependency::Properties(names("dependencies", p.value())?),
-                v => match self.nested(v)? {
+                v => match self.beside(v)? {
                     Some(rules) => Dependency::Schema(rules),
                     None => {
                         return Err(Error::type_mismatch(format!(
@@ -434,6 +484,9 @@ fn type_set(keyword: &str, v: Value<'_>, add: fn(&str, &mut TypeSet) -> Result<(
     match v {
         Value::String(name) => add(name, &mut set)?,
         Value::Array(items) => {
+            if items.is_empty() {
+                return Err(failed(format!("$jsonSchema keyword '{keyword}' must name at least one type")));
+            }
             for item in items {
                 let Value::String(name) = item.value() else {
                     let text = format!("$jsonSchema keyword '{keyword}' array elements must be strings");

@@ -14,7 +14,7 @@ use super::text::TextNode;
 use super::type_set::TypeSet;
 use crate::ctx::QueryCtx;
 use crate::geo::{GeoQuery, NearQuery, is_near};
-use crate::jsonschema::Schema;
+use crate::jsonschema::{Schema, takes_no_document};
 use crate::regex;
 use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::{DocBuilder, Elem, ElementType, RawDoc, Value};
@@ -228,7 +228,14 @@ fn parse_list(e: Elem<'_>, level: Level, at: In<'_>) -> Result<Vec<Node>> {
 fn parse_schema(e: Elem<'_>, at: In<'_>) -> Result<Node> {
     at.place.allow_schema()?;
     match e.value() {
-        Value::Document(schema) => Ok(Node::JsonSchema(Arc::new(Schema::parse(schema, at.ctx)?))),
+        Value::Document(doc) => {
+            let schema = Schema::parse(doc, at.ctx)?;
+            // A validator tells what is wrong with a document by its schema.
+            if at.place != Place::Document && takes_no_document(doc) {
+                return Ok(Node::AlwaysFalse);
+            }
+            Ok(Node::JsonSchema(Arc::new(schema)))
+        }
         _ => Err(Error::type_mismatch("$jsonSchema must be an object")),
     }
 }

@@ -10,7 +10,7 @@ use super::node::{CollScan, IxScan, PlanNode};
 use super::order::{key_sort, order_of};
 use super::predicates::{Predicate, collect, conjuncts};
 use super::shape::query_shape;
-use super::{Hint, Query};
+use super::{Hint, Query, wildcard_paths};
 use crate::collation::Collation;
 use crate::matcher::{CmpOp, Matcher, Node, Path, Pred};
 use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind, RecordId};
@@ -40,6 +40,7 @@ pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
         let found = p.text_solutions();
         return patience::check().and(found);
     }
+    wildcard_paths::check(q.matcher.root(), info)?;
     let natural = match &q.hint {
         Some(Hint::Natural(dir)) => Some(*dir),
         _ => q.natural,

@@ -21,11 +21,14 @@ pub fn distinct_plan(q: &Query, key: &str, info: &CollectionInfo) -> Option<Plan
     let p = Planner::new(q, info);
     let hinted = p.hinted_index().ok()?;
     let wanted = p.wanted(&p.predicates, p.conj.len());
+    // Bounds keep strings out where the index has another collation. Without any, which of several equal strings stands for
+    // them all is told by the collection's order.
+    let by_bounds = q.ctx.collation.is_some() || !p.conj.is_empty();
     let mut best: Option<(usize, Access)> = None;
     for i in p.usable(hinted, q.matcher.root()) {
         let index = &info.indexes[i];
         let mut all = accesses(i, index, &wanted);
-        if p.conj.is_empty() && index.wildcard.is_none() {
+        if !by_bounds && index.wildcard.is_none() {
             all.push(whole_index(i, index, 0));
         }
         for a in all {

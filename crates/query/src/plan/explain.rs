@@ -14,6 +14,7 @@ use crate::exec::{Executor, Rejected, StageStats, Trial};
 use crate::matcher::{Matcher, Node, Operand};
 use crate::sort::SortPattern;
 use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind, RecordId};
+use pando_base::Error;
 use pando_bson::extjson::to_relaxed;
 use pando_bson::keystring::{Directions, KeyReader};
 use pando_bson::{Bson, DocBuf, DocBuilder, ElementType, RawDoc, StringOrder};
@@ -93,8 +94,14 @@ pub(crate) fn cached(
 }
 
 /// The `queryPlanner` document.
-/// `exists` is false for a write to a collection that does not: it is not even parsed.
-pub fn query_planner(ex: &Executor, info: &CollectionInfo, top: Option<&Top>, exists: bool) -> DocBuf {
+/// `exists` is false for a write to a collection that does not: it is not even parsed. A plan that `failed` has no hashes.
+pub fn query_planner(
+    ex: &Executor,
+    info: &CollectionInfo,
+    top: Option<&Top>,
+    exists: bool,
+    failed: bool,
+) -> DocBuf {
     let q = ex.query();
     let writes = top.is_some_and(|t| t.stage != "COUNT");
     let writer = Writer { q, info, memory: q.ctx.memory.sort, writes };
@@ -111,7 +118,7 @@ pub fn query_planner(ex: &Executor, info: &CollectionInfo, top: Option<&Top>, ex
     if let Some(c) = &q.ctx.collation {
         b.raw_doc("collation", c.spec());
     }
-    if planned && !eof {
+    if planned && !eof && !failed {
         let (query_hash, key) = hashes(q, info);
         b.str("queryHash", &query_hash);
         b.str("planCacheKey", &key);
@@ -130,7 +137,7 @@ pub fn query_planner(ex: &Executor, info: &CollectionInfo, top: Option<&Top>, ex
     b.finish()
 }
 
-/// The `executionStats` document; `all_plans` adds the counters of the trial.
+/// The `executionStats` document; `all_plans` adds the counters of the trial. What the plan `failed` with is told in it.
 pub fn execution_stats(
     ex: &Executor,
     info: &CollectionInfo,
@@ -138,16 +145,23 @@ pub fn execution_stats(
     returned: u64,
     millis: i64,
     all_plans: bool,
+    failed: Option<&Error>,
 ) -> DocBuf {
     let writes = top.is_some_and(|t| t.stage != "COUNT");
     let writer = Writer { q: ex.query(), info, memory: ex.ctx().memory.sort, writes };
     let stats = ex.stats();
     let mut b = DocBuilder::new();
-    b.bool("executionSuccess", true);
+    b.bool("executionSuccess", failed.is_none());
+    if let Some(e) = failed {
+        b.str("errorMessage", &e.message).i32("errorCode", e.code.0);
+    }
     number(&mut b, "nReturned", returned);
     number(&mut b, "executionTimeMillis", millis.max(0) as u64);
     number(&mut b, "totalKeysExamined", stats.total_keys_examined());
     number(&mut b, "totalDocsExamined", stats.total_docs_examined());
+    if failed.is_some() {
+        b.bool("failed", true);
+    }
     if let Some(plan) = ex.plan() {
         b.doc("executionStages", |b| writer.whole(plan, Some(&stats), top, b));
     }

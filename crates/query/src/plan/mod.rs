@@ -37,6 +37,7 @@ mod query;
 mod shape;
 mod text;
 mod union;
+mod wildcard_paths;
 
 pub use bound_field::BoundField;
 pub use cache::{CachedPlan, PlanCache};

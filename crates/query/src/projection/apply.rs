@@ -96,7 +96,7 @@ impl Walk<'_> {
             out.doc(e.name_bytes(), |b| result = self.document(f, RawDoc::empty(), b));
             return result;
         }
-        if self.mode == Mode::Exclusion || f.children.iter().all(|(_, n)| matches!(n, Node::Slice(_))) {
+        if self.mode == Mode::Exclusion {
             out.elem(e);
         }
         Ok(())

@@ -50,7 +50,9 @@ impl Parser<'_> {
             return Err(Error::new(pando_base::ErrorCode::Overflow, "projection exceeds the nesting limit"));
         }
         let positional = positional_path(path)?.is_some();
-        if !positional {
+        // A variable or a literal is looked at before its place.
+        let places = matches!(e.value(), Value::Document(_) | Value::Boolean(_)) || e.value().is_number();
+        if !positional && places {
             check_path(written)?;
         }
         match e.value() {
@@ -91,8 +93,11 @@ impl Parser<'_> {
             self.id = Some(on);
             return self.add(path, if on { Node::Include } else { Node::Exclude });
         }
-        self.decide(if on { Mode::Inclusion } else { Mode::Exclusion }, written)?;
-        self.add(path, if on { Node::Include } else { Node::Exclude })
+        let (node, mode) =
+            if on { (Node::Include, Mode::Inclusion) } else { (Node::Exclude, Mode::Exclusion) };
+        // Two paths that collide are told of first.
+        self.add(path, node)?;
+        self.decide(mode, written)
     }
 
     fn object(&mut self, path: &str, d: &RawDoc, whole: Value<'_>, depth: usize) -> Result<()> {
@@ -172,12 +177,13 @@ impl Parser<'_> {
 
     /// A value that is no operator has an error of its own, once it is known to be right by itself.
     fn literal(&mut self, path: &str, v: Value<'_>, written: &str) -> Result<()> {
+        let value = Computed::parse(v, self.ctx)?;
+        check_path(written)?;
         if self.mode == Some(Mode::Exclusion) {
-            Computed::parse(v, self.ctx)?;
             let text = format!("Cannot use an expression {written}: {v} in an exclusion projection");
             return Err(Error::location(31310, text));
         }
-        self.computed(path, v)
+        self.add_computed(path, value)
     }
 
     fn computed(&mut self, path: &str, v: Value<'_>) -> Result<()> {
@@ -185,7 +191,10 @@ impl Parser<'_> {
             let text = "Cannot use expression other than $meta in exclusion projection";
             return Err(Error::location(31252, text));
         }
-        let value = Computed::parse(v, self.ctx)?;
+        self.add_computed(path, Computed::parse(v, self.ctx)?)
+    }
+
+    fn add_computed(&mut self, path: &str, value: Computed) -> Result<()> {
         self.metas.extend(&value.metas);
         self.mode = Some(Mode::Inclusion);
         self.add(path, Node::Computed(Arc::new(value)))

@@ -107,6 +107,14 @@ fn check_path(path: &str) -> Result<()> {
     FieldPath::parse(path).map(|_| ())
 }
 
+/// A field of a `$project`, by its own name and its path from the root.
+fn check_place(name: &str, path: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::location(40352, "FieldPath cannot be constructed with empty string"));
+    }
+    check_path(path)
+}
+
 /// What the fields of a `$project` say before the kind of projection is known.
 #[derive(Default)]
 struct Draft {
@@ -340,10 +348,11 @@ impl Draft {
     fn field(&mut self, prefix: &str, e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<()> {
         let name = e.path()?;
         let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
-        if name.is_empty() {
-            return Err(Error::location(40352, "FieldPath cannot be constructed with empty string"));
+        // A variable or a literal is looked at before its place.
+        let places = matches!(e.value(), Value::Document(_) | Value::Boolean(_)) || e.value().is_number();
+        if places || path.ends_with(".$") {
+            check_place(name, &path)?;
         }
-        check_path(&path)?;
         match e.value() {
             v if v.is_number() || matches!(v, Value::Boolean(_)) => self.plain(path, v.is_truthy()),
             Value::Document(d) => {
@@ -374,6 +383,7 @@ impl Draft {
             }
             v => {
                 let expr = p.parse(v)?;
+                check_place(name, &path)?;
                 if self.excluded.is_some() {
                     let text = format!("Cannot use an expression {name}: {v} in an exclusion projection");
                     return Err(Error::location(31310, text));
@@ -389,24 +399,23 @@ impl Draft {
             return self.root.insert(&path, if include { Child::Keep } else { Child::Drop });
         }
         if include {
+            // Two paths that collide are told of first.
+            self.root.insert(&path, Child::Keep)?;
             if self.excluded.is_some() {
                 return Err(Error::location(
                     31253,
                     format!("Cannot do inclusion on field {path} in exclusion projection"),
                 ));
             }
-            self.root.insert(&path, Child::Keep)?;
             self.included.get_or_insert(path);
         } else {
+            self.root.insert(&path, Child::Drop)?;
             if self.included.is_some() || self.computed {
-                // Two paths that collide are told of first.
-                self.root.insert(&path, Child::Drop)?;
                 return Err(Error::location(
                     31254,
                     format!("Cannot do exclusion on field {path} in inclusion projection"),
                 ));
             }
-            self.root.insert(&path, Child::Drop)?;
             self.excluded.get_or_insert(path);
         }
         Ok(())

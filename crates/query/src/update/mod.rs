@@ -89,7 +89,7 @@ impl UpdateOutcome {
 impl UpdatePlan {
     /// Array filters by themselves: mistakes in them come before those of the update, which may have no use for them.
     pub fn check_array_filters(filters: &RawDoc, ctx: &QueryCtx) -> Result<()> {
-        ArrayFilters::parse(filter_docs(filters)?, ctx).map(drop)
+        ArrayFilters::parse(filter_docs(filters), ctx).map(drop)
     }
 
     /// Parses the `u` of an update statement: a document or a pipeline array. `array_filters` is the statement's
@@ -98,7 +98,7 @@ impl UpdatePlan {
         let doc = match update {
             Value::Document(doc) => doc,
             Value::Array(stages) => {
-                if array_filters.is_some_and(|f| !f.is_empty()) {
+                if array_filters.is_some_and(|f| !filter_docs(f).is_empty()) {
                     return Err(Error::failed_to_parse(
                         "arrayFilters may not be specified for pipeline-style updates",
                     ));
@@ -153,7 +153,12 @@ impl UpdatePlan {
         let only_id = self.is_replacement();
         let seed = upsert::seed(filter, only_id)?;
         let outcome = match &self.kind {
-            Kind::Operators(o) => o.apply(&seed, None, true, &self.ctx)?,
+            Kind::Operators(o) => {
+                if o.makes_array_of_id() && seed.elem("_id").is_none() {
+                    return Err(array_as_id());
+                }
+                o.apply(&seed, None, true, &self.ctx)?
+            }
             Kind::Replacement(new) => self.replace(&seed, new, Target::Upsert)?,
             Kind::Pipeline(stages) => pipeline::apply(stages, &seed, Target::Upsert, &self.ctx)?,
         };
@@ -265,7 +270,18 @@ fn check_depth(doc: &RawDoc) -> Result<()> {
     Ok(())
 }
 
+fn array_as_id() -> Error {
+    let text = "After applying the update to the document, the field '_id' was found to be an array or array descendant.";
+    Error::new(ErrorCode::NotSingleValueField, text)
+}
+
 impl Operators {
+    /// An operator would put elements into an `_id` that is not there.
+    fn makes_array_of_id(&self) -> bool {
+        let Node::Object(root) = &self.root else { return false };
+        let at = root.find(b"_id").map(|at| &root.fields[at].1);
+        matches!(at, Some(Node::Leaf(modifier)) if modifier.makes_array())
+    }
     fn apply(
         &self,
         doc: &RawDoc,
@@ -295,7 +311,7 @@ impl Operators {
 }
 
 fn parse_operators(doc: &RawDoc, array_filters: Option<&RawDoc>, ctx: &QueryCtx) -> Result<Kind> {
-    let filters = array_filters.map(filter_docs).transpose()?.unwrap_or_default();
+    let filters = array_filters.map(filter_docs).unwrap_or_default();
     let mut build = Build {
         filters: ArrayFilters::parse(filters, ctx)?,
         root: Node::Object(ObjectNode::default()),
@@ -323,19 +339,9 @@ fn parse_operators(doc: &RawDoc, array_filters: Option<&RawDoc>, ctx: &QueryCtx)
     Ok(Kind::Operators(operators))
 }
 
-fn filter_docs(array: &RawDoc) -> Result<Vec<&RawDoc>> {
-    array
-        .iter()
-        .map(|e| {
-            e.value().as_doc().ok_or_else(|| {
-                Error::type_mismatch(format!(
-                    "BSON field 'update.updates.arrayFilters.{}' is the wrong type '{}', expected type 'object'",
-                    e.name(),
-                    e.ty.name()
-                ))
-            })
-        })
-        .collect()
+/// The command has seen to it that there are documents, beside nulls, which are passed over.
+fn filter_docs(array: &RawDoc) -> Vec<&RawDoc> {
+    array.iter().filter_map(|e| e.value().as_doc()).collect()
 }
 
 /// An operator tree in the making.
@@ -377,10 +383,10 @@ impl Build {
                     self.put(path, parts, modifier.into())?;
                 }
                 None => {
-                    let to = RenameTo::parse(elem)?;
-                    let target = to.target().to_owned();
                     let path = elem.path()?;
                     self.put(path, parse_path(path)?, Arc::new(RenameFrom))?;
+                    let to = RenameTo::parse(elem)?;
+                    let target = to.target().to_owned();
                     self.put(&target, parse_path(&target)?, Arc::new(to))?;
                 }
             }
@@ -389,6 +395,8 @@ impl Build {
     }
 
     fn put(&mut self, path: &str, parts: Vec<Part>, modifier: Arc<dyn Modifier>) -> Result<()> {
+        self.depth = self.depth.max(parts.len() + modifier.depth());
+        tree::insert(&mut self.root, path, &parts, modifier)?;
         for part in &parts {
             if let Part::Filtered(id) = part
                 && !id.is_empty()
@@ -399,8 +407,6 @@ impl Build {
                 )));
             }
         }
-        self.depth = self.depth.max(parts.len() + modifier.depth());
-        tree::insert(&mut self.root, path, &parts, modifier)?;
         self.paths.push(parts);
         Ok(())
     }

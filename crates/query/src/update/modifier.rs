@@ -65,6 +65,10 @@ pub(super) trait Modifier: fmt::Debug + Send + Sync {
     fn blocked(&self, _cx: &Apply<'_>) -> Result<Blocked> {
         Ok(Blocked::Refuse)
     }
+    /// What it makes of a missing field is an array.
+    fn makes_array(&self) -> bool {
+        false
+    }
     /// Levels of nesting in the value it may put.
     fn depth(&self) -> usize {
         0

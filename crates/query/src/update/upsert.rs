@@ -1,10 +1,11 @@
 //! The document that an upsert starts from: the equalities of its query.
 //!
-//! Taken are `{a: v}`, `$eq`, a one-valued `$in` or `$all`, members of `$and` and of a one-membered `$or`.
+//! Taken are `{a: v}`, `$eq`, a one-valued `$in` or `$all`, members of `$and` and of an `$or` in which one alone can match.
 //! A replacement takes only the `_id`.
 
 use super::id_type_is_legal;
 use super::path::cmp_names;
+use crate::jsonschema::takes_no_document;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, ElementType, ObjectId, RawDoc, Value};
 
@@ -14,7 +15,12 @@ type Equalities<'a> = Vec<(&'a str, Elem<'a>)>;
 /// The seed. Code 54 when two equalities meet on one path, 111 when a replacement's `_id` is only known in part.
 pub(super) fn seed(filter: &RawDoc, only_id: bool) -> Result<DocBuf> {
     let mut found: Equalities<'_> = Vec::new();
-    collect(filter, only_id, &mut found)?;
+    if is_never(filter) {
+        // Of a filter that no document can match nothing is left, not even its `_id`.
+        refuse_expr(filter)?;
+    } else {
+        collect(filter, only_id, &mut found)?;
+    }
     found.sort_by(|a, b| a.0.cmp(b.0));
     if only_id && let Some((path, _)) = found.iter().find(|(path, _)| *path != "_id") {
         return Err(Error::new(
@@ -85,23 +91,52 @@ fn collect<'a>(filter: &'a RawDoc, only_id: bool, found: &mut Equalities<'a>) ->
                     }
                 }
             }
-            ("$or", Value::Array(members)) if members.count() == 1 => {
-                if let Some(Value::Document(d)) = members.first().map(|m| m.value()) {
+            ("$or", Value::Array(members)) => {
+                let mut possible = docs_of(members).filter(|d| !is_never(d));
+                if let (Some(d), None) = (possible.next(), possible.next()) {
                     collect(d, only_id, found)?;
                 }
             }
-            ("$expr", _) => {
-                return Err(Error::new(
-                    ErrorCode::QueryFeatureNotAllowed,
-                    "$expr is not allowed in the query predicate for an upsert",
-                ));
-            }
+            ("$expr", _) => return Err(expr_refused()),
             (name, _) if name.starts_with('$') => {}
             (name, _) if only_id && first_part(name) != "_id" => {}
             (name, v) => field(name, e, v, found)?,
         }
     }
     Ok(())
+}
+
+fn expr_refused() -> Error {
+    Error::new(ErrorCode::QueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
+}
+
+fn refuse_expr(filter: &RawDoc) -> Result<()> {
+    for e in filter {
+        match (e.name(), e.value()) {
+            ("$and" | "$or" | "$nor", Value::Array(members)) => docs_of(members).try_for_each(refuse_expr)?,
+            ("$expr", _) => return Err(expr_refused()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn docs_of(members: &RawDoc) -> impl Iterator<Item = &RawDoc> {
+    members.iter().filter_map(|m| m.value().as_doc())
+}
+
+/// The filter says by itself that no document matches.
+fn is_never(filter: &RawDoc) -> bool {
+    filter.iter().any(|e| match (e.name(), e.value()) {
+        ("$alwaysFalse", _) => true,
+        ("$and", Value::Array(members)) => docs_of(members).any(is_never),
+        ("$or", Value::Array(members)) => docs_of(members).all(is_never),
+        ("$jsonSchema", Value::Document(schema)) => takes_no_document(schema),
+        (name, Value::Document(condition)) if !name.starts_with('$') => condition
+            .iter()
+            .any(|op| op.name() == "$all" && matches!(op.value(), Value::Array(a) if a.is_empty())),
+        _ => false,
+    })
 }
 
 fn field<'a>(path: &'a str, e: Elem<'a>, v: Value<'a>, found: &mut Equalities<'a>) -> Result<()> {

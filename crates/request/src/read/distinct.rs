@@ -22,12 +22,17 @@ pub struct DistinctArgs<'a> {
 const NULLABLE: &[&str] = &["key", "query", "collation", "collectionUUID"];
 
 impl<'a> DistinctArgs<'a> {
-    /// Reads the whole command: it has a code of its own for collection names of the wrong type.
-    pub fn parse(req: &Request<'a>) -> Result<DistinctArgs<'a>> {
+    /// The command has a code of its own for collection names of the wrong type.
+    pub fn check_name(req: &Request<'a>) -> Result<()> {
         if !matches!(req.first().value(), Value::String(_) | Value::Binary { subtype: 4, .. }) {
             let text = format!("collection name has invalid type {}", req.first().value().type_name());
             return Err(Error::new(ErrorCode::InvalidNamespace, text));
         }
+        Ok(())
+    }
+    /// Reads the whole command.
+    pub fn parse(req: &Request<'a>) -> Result<DistinctArgs<'a>> {
+        DistinctArgs::check_name(req)?;
         let mut key = None;
         let mut find = FindArgs::default();
         for arg in req.args("distinct") {

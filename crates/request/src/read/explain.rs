@@ -7,7 +7,7 @@ use super::find::FindArgs;
 use super::map_reduce::MapReduceArgs;
 use crate::declare::kinds::Text;
 use crate::declare::{arguments, kind};
-use crate::write::args::WriteArgs;
+use crate::write::args::{WriteArgs, check_batch_size};
 use crate::write::delete::DeleteStatement;
 use crate::write::find_and_modify::FindAndModifyArgs;
 use crate::write::update::UpdateStatement;
@@ -71,11 +71,12 @@ impl<'a> Explained<'a> {
         NAMES.contains(&name)
     }
     /// Reads the command `inner`. `named` finds what it names: for some commands before their arguments are read, for
-    /// others behind them.
+    /// others behind them. `arguments_read` is called once each argument has been read by itself.
     pub fn parse(
         inner: &Request<'a>,
         strict: bool,
         named: impl FnOnce(&Request<'a>) -> Result<Namespace>,
+        arguments_read: impl Fn() -> Result<()>,
     ) -> Result<(Namespace, Explained<'a>)> {
         check_envelope(inner.name, inner.body)?;
         let command = match inner.name {
@@ -83,22 +84,35 @@ impl<'a> Explained<'a> {
                 let ns = named(inner)?;
                 return Ok((ns, Explained::Aggregate(AggregateArgs::parse_explained(inner)?)));
             }
-            "find" => Explained::Find(FindArgs::parse(inner.args("FindCommandRequest"), strict)?),
-            "distinct" => {
-                let ns = named(inner)?;
-                return Ok((ns, Explained::Distinct(DistinctArgs::parse(inner)?)));
+            "find" => {
+                check_name_type(inner)?;
+                Explained::Find(FindArgs::parse(inner.args("FindCommandRequest"), strict)?)
             }
+            "distinct" => Explained::Distinct(DistinctArgs::parse(inner)?),
             "mapReduce" => Explained::MapReduce(MapReduceArgs::parse(inner)?),
-            "count" => Explained::Count(CountArgs::parse(inner)?),
+            "count" => {
+                check_name_type(inner)?;
+                Explained::Count(CountArgs::parse(inner)?)
+            }
             "update" => {
-                let args = WriteArgs::parse(inner, "update", "updates")?;
-                let statement = one_statement(inner, "updates", UpdateStatement::parse)?;
+                let mut all = Vec::new();
+                let args = WriteArgs::parse(inner, "update", "updates", |doc| {
+                    all.push(UpdateStatement::parse(doc)?);
+                    Ok(())
+                })?;
+                let ns = named(inner)?;
+                let statement = one_statement(all, arguments_read)?;
                 let let_vars = args.let_vars;
-                Explained::Update(args, UpdateStatement { let_vars, ..statement })
+                return Ok((ns, Explained::Update(args, UpdateStatement { let_vars, ..statement })));
             }
             "delete" => {
-                let args = WriteArgs::parse(inner, "delete", "deletes")?;
-                Explained::Delete(args, one_statement(inner, "deletes", DeleteStatement::parse)?)
+                let mut all = Vec::new();
+                let args = WriteArgs::parse(inner, "delete", "deletes", |doc| {
+                    all.push(DeleteStatement::parse(doc)?);
+                    Ok(())
+                })?;
+                let ns = named(inner)?;
+                return Ok((ns, Explained::Delete(args, one_statement(all, arguments_read)?)));
             }
             "findAndModify" => Explained::FindAndModify(FindAndModifyArgs::parse(inner)?),
             "explain" => {
@@ -109,8 +123,10 @@ impl<'a> Explained<'a> {
             }
         };
         let ns = named(inner)?;
-        if let Explained::MapReduce(args) = &command {
-            args.check()?;
+        match &command {
+            Explained::MapReduce(args) => args.check()?,
+            Explained::FindAndModify(args) => arguments_read().and_then(|()| args.check())?,
+            _ => {}
         }
         Ok((ns, command))
     }
@@ -164,13 +180,15 @@ fn check_envelope(name: &str, body: &RawDoc) -> Result<()> {
     }
 }
 
+/// Here a name of another type, a UUID among them, is a bad namespace.
+fn check_name_type(inner: &Request<'_>) -> Result<()> {
+    inner.coll().map(drop).map_err(|e| Error::new(ErrorCode::InvalidNamespace, e.message.to_string()))
+}
+
 /// All are read before they are counted.
-fn one_statement<'a, S>(
-    req: &Request<'a>,
-    field: &str,
-    parse: impl FnMut(&'a RawDoc) -> Result<S>,
-) -> Result<S> {
-    let mut all = req.required_docs(req.name, field)?.map(parse).collect::<Result<Vec<S>>>()?;
+fn one_statement<S>(mut all: Vec<S>, arguments_read: impl Fn() -> Result<()>) -> Result<S> {
+    check_batch_size(all.len())?;
+    arguments_read()?;
     match (all.pop(), all.is_empty()) {
         (Some(one), true) => Ok(one),
         _ => Err(Error::new(ErrorCode::InvalidLength, "explained write batches must be of size 1")),

@@ -42,6 +42,8 @@ pub struct FindArgs<'a> {
     /// Each batch tells where a scan could go on.
     pub resume_token: bool,
     pub resume_after: Option<&'a RawDoc>,
+    /// `ntoreturn` was there, which ended with the old protocol.
+    pub to_return: bool,
     /// Arguments that are checked here and acted on nowhere.
     pub passthrough: Vec<Elem<'a>>,
 }
@@ -83,8 +85,13 @@ fn doc_field<'a>(arg: &Arg<'a>) -> Result<&'a RawDoc> {
 impl<'a> FindArgs<'a> {
     /// Reads everything behind the collection's name. `strict`: only what the Stable API has.
     pub fn parse(args: Args<'a>, strict: bool) -> Result<FindArgs<'a>> {
+        let a = FindArgs::read(args, strict)?;
+        a.check()?;
+        Ok(a)
+    }
+    /// Reads each argument by itself; [`FindArgs::check`] looks at them together.
+    pub fn read(args: Args<'a>, strict: bool) -> Result<FindArgs<'a>> {
         let mut a = FindArgs::default();
-        let mut to_return = false;
         for arg in args {
             let name = arg.name();
             if strict && is_unstable(name) {
@@ -119,7 +126,7 @@ impl<'a> FindArgs<'a> {
                 "readOnce" => a.read_once = bool_field(&arg)?,
                 "ntoreturn" => {
                     arg.i64_at_least(0)?;
-                    to_return = true;
+                    a.to_return = true;
                 }
                 "term" => a.term = Some(arg.i64()?),
                 "collectionUUID" => a.collection_uuid = Some(arg.value()),
@@ -138,10 +145,6 @@ impl<'a> FindArgs<'a> {
                 }
             }
         }
-        if to_return {
-            return Err(a.to_return_refused());
-        }
-        a.check()?;
         Ok(a)
     }
 
@@ -188,7 +191,11 @@ impl<'a> FindArgs<'a> {
         Error::location(5746102, "the ntoreturn find command parameter is not supported when FCV >= 5.1")
     }
 
-    fn check(&self) -> Result<()> {
+    /// Err when arguments do not go together.
+    pub fn check(&self) -> Result<()> {
+        if self.to_return {
+            return Err(self.to_return_refused());
+        }
         if self.await_data && !self.tailable {
             return Err(Error::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));
         }

@@ -34,14 +34,31 @@ impl Default for WriteArgs<'_> {
 }
 
 impl<'a> WriteArgs<'a> {
-    /// Reads the arguments of the command `owner` (insert, update, delete), whose statements are the sequence `statements`.
-    pub fn parse(req: &Request<'a>, owner: &'static str, statements: &'static str) -> Result<WriteArgs<'a>> {
+    /// Reads the arguments of the command `owner` (insert, update, delete), whose statements are the list or the sequence
+    /// `statements`; `each` reads one of them. Those of a list are read at its place, those of a sequence last.
+    pub fn parse(
+        req: &Request<'a>,
+        owner: &'static str,
+        statements: &'static str,
+        mut each: impl FnMut(&'a RawDoc) -> Result<()>,
+    ) -> Result<WriteArgs<'a>> {
         let mut a = WriteArgs::default();
-        for arg in req.args(owner) {
-            if arg.name() == statements || (arg.is_absent() && is_nullable(owner, arg.name())) {
+        let mut listed = false;
+        let beside = req.sequences.iter().any(|s| s.name == statements);
+        for arg in req.args(owner).and(&["stmtId", "stmtIds"]) {
+            if arg.is_absent() && is_nullable(owner, arg.name()) {
                 continue;
             }
             match arg.name() {
+                name if name == statements => {
+                    listed = true;
+                    if !beside {
+                        req.required_docs(owner, statements)?.try_for_each(&mut each)?;
+                    }
+                }
+                // Among what every command carries, but typed by these.
+                "stmtId" => arg.check(&Shape::Int)?,
+                "stmtIds" => arg.check(&Shape::List(&Shape::Int))?,
                 "collectionUUID" => {
                     arg.check(&Shape::Uuid)?;
                     a.collection_uuid = Some(arg.value());
@@ -60,7 +77,9 @@ impl<'a> WriteArgs<'a> {
             }
         }
         req.only_sequences(owner, &[statements])?;
-        req.check_statement_numbers(owner)?;
+        if beside || !listed {
+            req.required_docs(owner, statements)?.try_for_each(&mut each)?;
+        }
         Ok(a)
     }
 

@@ -19,22 +19,24 @@ pub struct DeleteArgs<'a> {
 }
 
 impl<'a> DeleteArgs<'a> {
-    /// Reads the whole command; `may_write` says of a name what the role says.
+    /// Reads the whole command; `may_write` says of a name what the role says, once all else is read.
     pub fn parse(
         req: &Request<'a>,
         may_write: impl FnOnce(&Namespace) -> Result<()>,
     ) -> Result<DeleteArgs<'a>> {
-        let write = WriteArgs::parse(req, "delete", "deletes")?;
+        let mut deletes = Vec::new();
+        let write = WriteArgs::parse(req, "delete", "deletes", |doc| {
+            deletes.push(DeleteStatement::parse(doc)?);
+            Ok(())
+        })?;
         let ns = req.ns()?;
-        may_write(&ns)?;
-        let docs = req.required_docs("delete", "deletes")?;
-        let mut deletes = docs.map(DeleteStatement::parse).collect::<Result<Vec<_>>>()?;
         for (i, s) in deletes.iter_mut().enumerate() {
             s.index = i;
             s.let_vars = write.let_vars;
         }
         check_batch_size(deletes.len())?;
         check_statement_ids(req.body, deletes.len())?;
+        may_write(&ns)?;
         Ok(DeleteArgs { ns, write, deletes })
     }
 

@@ -1,5 +1,6 @@
 //! The arguments of `findAndModify`.
 
+use super::update::UpdateStatement;
 use crate::spell::{self, spell_hint};
 use pando_base::{Error, Result};
 use pando_bson::shape::Shape;
@@ -42,14 +43,7 @@ impl<'a> FindAndModifyArgs<'a> {
                 "query" => a.query = Some(arg.doc()?),
                 "sort" => a.sort = Some(arg.doc()?),
                 "remove" => a.remove = arg.boolish()?,
-                "update" => match v {
-                    Value::Document(_) | Value::Array(_) => a.update = Some(v),
-                    _ => {
-                        return Err(Error::failed_to_parse(
-                            "Update argument must be either an object or an array",
-                        ));
-                    }
-                },
+                "update" => a.update = Some(UpdateStatement::change(&arg)?),
                 "new" => a.new = arg.boolish()?,
                 "fields" => a.fields = Some(arg.doc()?),
                 "upsert" => a.upsert = arg.boolish()?,
@@ -72,12 +66,11 @@ impl<'a> FindAndModifyArgs<'a> {
             }
         }
         req.check_statement_numbers(OWNER)?;
-        a.check()?;
         Ok(a)
     }
 
     /// Options that exclude each other (code 9).
-    fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         let refuse = |text: &'static str| Err(Error::failed_to_parse(text));
         if self.remove {
             if self.update.is_some() {

@@ -15,17 +15,20 @@ pub struct InsertArgs<'a> {
 }
 
 impl<'a> InsertArgs<'a> {
-    /// Reads the whole command; `may_write` says of a name what the role says.
+    /// Reads the whole command; `may_write` says of a name what the role says, once all else is read.
     pub fn parse(
         req: &Request<'a>,
         may_write: impl FnOnce(&Namespace) -> Result<()>,
     ) -> Result<InsertArgs<'a>> {
-        let write = WriteArgs::parse(req, "insert", "documents")?;
+        let mut documents: Vec<&RawDoc> = Vec::new();
+        let write = WriteArgs::parse(req, "insert", "documents", |doc| {
+            documents.push(doc);
+            Ok(())
+        })?;
         let ns = req.ns()?;
-        may_write(&ns)?;
-        let documents: Vec<&RawDoc> = req.required_docs("insert", "documents")?.collect();
         check_batch_size(documents.len())?;
         check_statement_ids(req.body, documents.len())?;
+        may_write(&ns)?;
         Ok(InsertArgs { ns, write, documents })
     }
 

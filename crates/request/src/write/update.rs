@@ -21,16 +21,17 @@ pub struct UpdateArgs<'a> {
 }
 
 impl<'a> UpdateArgs<'a> {
-    /// Reads the whole command; `may_write` says of a name what the role says.
+    /// Reads the whole command; `may_write` says of a name what the role says, once all else is read.
     pub fn parse(
         req: &Request<'a>,
         may_write: impl FnOnce(&Namespace) -> Result<()>,
     ) -> Result<UpdateArgs<'a>> {
-        let write = WriteArgs::parse(req, "update", "updates")?;
+        let mut updates = Vec::new();
+        let write = WriteArgs::parse(req, "update", "updates", |doc| {
+            updates.push(UpdateStatement::parse(doc)?);
+            Ok(())
+        })?;
         let ns = req.ns()?;
-        may_write(&ns)?;
-        let docs = req.required_docs("update", "updates")?;
-        let mut updates = docs.map(UpdateStatement::parse).collect::<Result<Vec<_>>>()?;
         for (i, s) in updates.iter_mut().enumerate() {
             s.index = i;
             s.let_vars = write.let_vars;
@@ -38,6 +39,7 @@ impl<'a> UpdateArgs<'a> {
         }
         check_batch_size(updates.len())?;
         check_statement_ids(req.body, updates.len())?;
+        may_write(&ns)?;
         Ok(UpdateArgs { ns, write, updates })
     }
 

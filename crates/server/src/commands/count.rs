@@ -25,10 +25,14 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     server.instance.metrics.op_counters.command.inc();
     let n = match &server.crud.reads.read(ctx, &ns)? {
-        Reading::Missing => {
-            server.crud.reads.parse_find(ctx, &ns, None, &args)?;
-            0
-        }
+        Reading::Missing => match server.crud.reads.parse_find(ctx, &ns, None, &args) {
+            Err(e) if e.code == ErrorCode::IndexNotFound && args.hint.is_some() => {
+                return Err(Error::bad_value("text and hint not allowed in same query"));
+            }
+            // Nothing is searched, and no script is read.
+            Err(e) if matches!(e.code, ErrorCode::IndexNotFound | ErrorCode::JSInterpreterFailure) => 0,
+            parsed => parsed.map(|_| 0)?,
+        },
         Reading::View(_) => views::count(&server.crud.aggregations, ctx, &ns, &on_view).await?,
         Reading::Collection(coll) => {
             if args.collation.is_some() {

@@ -7,7 +7,10 @@ use pando_access::check_writable;
 use pando_request::DeleteArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let DeleteArgs { ns, write, deletes } = DeleteArgs::parse(&req, check_writable)?;
+    let DeleteArgs { ns, write, deletes } = DeleteArgs::parse(&req, |ns| {
+        ctx.arguments_read()?;
+        check_writable(ns)
+    })?;
     server.upkeep.admission.before_write(ctx).await?;
     let series = server.access.series_to_change(ctx, &ns, write.by_buckets)?;
     let checked =

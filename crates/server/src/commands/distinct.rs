@@ -6,6 +6,7 @@ use crate::read::{STEPS_PER_TURN, distinct, yield_from};
 use crate::views::as_aggregation;
 use pando_access::Reading;
 use pando_base::{limits, patience};
+use pando_bson::compare::cmp_elems;
 use pando_bson::keystring::{Directions, KeyBuilder};
 use pando_bson::{Bson, Elem, ElementType};
 use pando_query::QueryCtx;
@@ -16,9 +17,17 @@ use pando_request::{DistinctArgs, FindArgs};
 use std::collections::BTreeMap;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    DistinctArgs::check_name(&req)?;
+    // What the name says is looked at first, a UUID is looked up last.
+    let named = server.access.readable_ns_or_uuid(&req);
+    if let Err(e) = &named
+        && e.code != ErrorCode::NamespaceNotFound
+    {
+        return Err(e.clone());
+    }
     let args = DistinctArgs::parse(&req)?;
     args.find.collation.map(Collation::parse).transpose()?;
-    let ns = server.access.readable_ns_or_uuid(&req)?;
+    let ns = named?;
     server.access.check_collection_uuid("distinct", &req, &ns)?;
     let reads = &*server.crud.reads;
     let point = reads.point(ctx);
@@ -101,23 +110,35 @@ impl<'k> Values<'k> {
         }
     }
     fn add(&mut self, doc: &RawDoc) -> Result<()> {
+        if self.ctx.collation.is_none() {
+            return each_at(doc, self.key, &mut |e| self.see(e));
+        }
+        // Of strings that are equal in one document, the first of the simple order stands for all.
+        let mut all = Vec::new();
         each_at(doc, self.key, &mut |e| {
-            patience::spend(DISTINCT_STEPS)?;
-            let v = e.value();
-            self.scratch.clear();
-            // Unlike in an index, a symbol is equal to the string under any collation.
-            let v_key = if let Value::Symbol(s) = v { Value::String(s) } else { v };
-            self.scratch.append_with(v_key, Collation::order(&self.ctx.collation));
-            if self.seen.contains_key(self.scratch.bytes()) {
-                return Ok(());
-            }
-            self.seen.insert(self.scratch.bytes().into(), Bson::from(v));
-            self.bytes += e.data().len() + ELEMENT_BYTES;
-            if self.bytes > limits::BSON_USER_BYTES_MAX {
-                return Err(Error::location(17217, "distinct too big, 16mb cap"));
-            }
+            all.push(e);
             Ok(())
-        })
+        })?;
+        all.sort_by(|a, b| cmp_elems(a, b, None));
+        all.into_iter().try_for_each(|e| self.see(e))
+    }
+
+    fn see(&mut self, e: Elem<'_>) -> Result<()> {
+        patience::spend(DISTINCT_STEPS)?;
+        let v = e.value();
+        self.scratch.clear();
+        // Unlike in an index, a symbol is equal to the string under any collation.
+        let v_key = if let Value::Symbol(s) = v { Value::String(s) } else { v };
+        self.scratch.append_with(v_key, Collation::order(&self.ctx.collation));
+        if self.seen.contains_key(self.scratch.bytes()) {
+            return Ok(());
+        }
+        self.seen.insert(self.scratch.bytes().into(), Bson::from(v));
+        self.bytes += e.data().len() + ELEMENT_BYTES;
+        if self.bytes > limits::BSON_USER_BYTES_MAX {
+            return Err(Error::location(17217, "distinct too big, 16mb cap"));
+        }
+        Ok(())
     }
 }
 

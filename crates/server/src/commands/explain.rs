@@ -11,7 +11,7 @@ use pando_bson::ArrayBuilder;
 use pando_command::Flags;
 use pando_query::matcher::{Matcher, Place};
 use pando_query::plan::{Hint, Query, natural_of};
-use pando_query::projection::check_path;
+use pando_query::projection::{Projection, check_path};
 use pando_query::sort::SortPattern;
 use pando_request::read::explain::Explained;
 use pando_request::{
@@ -53,7 +53,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         _ => inner.ns(),
     };
-    let (ns, command) = Explained::parse(&inner, ctx.api.strict, named)?;
+    let (ns, command) = Explained::parse(&inner, ctx.api.strict, named, || ctx.arguments_read())?;
     ctx.arguments_read()?;
     ctx.show(|op| op.ns = ns.to_string());
     match &command {
@@ -263,7 +263,11 @@ async fn write(
     w: &Write<'_>,
     verbosity: Verbosity,
 ) -> Result<Reply> {
-    let coll = server.access.collection(ctx, ns)?;
+    // What is wrong with the statement comes before what its collection is not.
+    let (coll, refused) = match server.access.collection(ctx, ns) {
+        Err(e) if w.fields.is_some() && e.code == ErrorCode::CommandNotSupportedOnView => (None, Some(e)),
+        other => (other?, None),
+    };
     let q = match &w.update {
         Some(s) => update_ctx(&server.crud.reads, ctx, coll.as_deref(), s)?,
         None => server.crud.reads.query_ctx(ctx, coll.as_deref(), w.collation, w.let_vars)?,
@@ -284,6 +288,12 @@ async fn write(
             query.sort = Some(Arc::new(SortPattern::parse(sort)?)).filter(|s| !s.is_empty());
             query.limit = query.sort.is_some().then_some(1);
         }
+    }
+    if let Some(e) = refused {
+        return Err(e);
+    }
+    if let (Some(spec), Some(_)) = (w.fields, &coll) {
+        Projection::parse(spec, &query.ctx)?;
     }
     let mut r = begin();
     explain::query(&server.crud.reads, ctx, coll.as_ref(), query, work, verbosity, &mut r.body).await?;

@@ -15,8 +15,14 @@ use pando_request::FindArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     // tour: find 3/9
-    let ns = server.access.readable_ns_or_uuid(&req)?;
-    let args = FindArgs::parse(req.args("FindCommandRequest"), ctx.api.strict)?;
+    let args = FindArgs::read(req.args("FindCommandRequest"), ctx.api.strict)?;
+    // A UUID is looked up last.
+    let ns = server.access.ns_or_uuid(&req).or_else(|e| match e.code {
+        ErrorCode::NamespaceNotFound => args.check().and(Err(e)),
+        _ => Err(e),
+    })?;
+    args.check()?;
+    ns.check_readable()?;
     if args.collection_uuid.is_some() {
         refuse_two_uuids("find", &req)?;
         server.access.check_collection_uuid("FindCommandRequest", &req, &ns)?;

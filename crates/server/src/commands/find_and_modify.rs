@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::write::find_one::{Lookup, Told};
-use crate::write::statements::{Updated, in_plan, parse_update, place_of, update_ctx};
+use crate::write::statements::{Updated, check_filter, in_plan, parse_update, place_of, update_ctx};
 use crate::write::writes::Retry;
 use pando_access::Missing;
 use pando_bson::Bson;
@@ -19,6 +19,8 @@ use pando_session::retryable::{Done, Kind};
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = FindAndModifyArgs::parse(&req)?;
     let ns = req.ns()?;
+    ctx.arguments_read()?;
+    args.check()?;
     pando_access::check_writable(&ns)?;
     server.access.check_collection_uuid("findAndModify", &req, &ns)?;
     server.upkeep.admission.before_write(ctx).await?;
@@ -39,7 +41,14 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         d.op = "command";
         d.ns = ns.to_string();
     });
-    let (last_error, value) = outcome?;
+    let (last_error, value) = match outcome {
+        // What is wrong with the statement comes before what its collection is not.
+        Err(e) if e.code == ErrorCode::CommandNotSupportedOnView => {
+            check_statement(server, ctx, &ns, &args)?;
+            return Err(e);
+        }
+        other => other?,
+    };
     let mut r = Reply::with_capacity(256 + value.as_ref().map_or(0, |v| v.byte_len()));
     append(&mut r.body, &last_error, value.as_deref());
     Ok(r)
@@ -105,25 +114,19 @@ async fn update(
     args: &FindAndModifyArgs<'_>,
     retry: &mut Retry,
 ) -> Result<(LastError, Option<DocBuf>)> {
-    let s = UpdateStatement {
-        filter: args.query.unwrap_or(RawDoc::empty()),
-        update: args.update.unwrap_or(Value::Null),
-        array_filters: args.array_filters,
-        collation: args.collation,
-        let_vars: args.let_vars,
-        hint: args.hint.clone(),
-        upsert: args.upsert,
-        bypass_validation: args.bypass_validation,
-        ..UpdateStatement::default()
-    };
+    let s = statement(args);
     let q = server.crud.reads.query_ctx(ctx, None, args.collation, args.let_vars)?;
+    let mut shows = true;
     if args.fields.is_some() {
         // Mistakes in the update and its query come before those in what is shown.
         let q = update_ctx(&server.crud.reads, ctx, None, &s)?;
         parse_update(&s, &q)?;
         Matcher::parse_in(place_of(&s), s.filter, &q)?;
+        // Where there is nothing to show, nobody reads what is to be shown.
+        let exists = server.access.collection(ctx, ns)?.is_some();
+        shows = exists || args.upsert;
     }
-    let projection = projection(args, &q)?;
+    let projection = if shows { projection(args, &q)? } else { None };
     if args.new && projection.as_ref().is_some_and(Projection::needs_array_index) {
         return Err(Error::bad_value("cannot use a positional projection and return the new document"));
     }
@@ -148,17 +151,47 @@ async fn update(
     Ok((last, shown))
 }
 
+fn statement<'a>(args: &FindAndModifyArgs<'a>) -> UpdateStatement<'a> {
+    UpdateStatement {
+        filter: args.query.unwrap_or(RawDoc::empty()),
+        update: args.update.unwrap_or(Value::Null),
+        array_filters: args.array_filters,
+        collation: args.collation,
+        let_vars: args.let_vars,
+        hint: args.hint.clone(),
+        upsert: args.upsert,
+        bypass_validation: args.bypass_validation,
+        ..UpdateStatement::default()
+    }
+}
+
+/// What is wrong with the statement by itself.
+fn check_statement(server: &Server, ctx: &OpCtx, ns: &Namespace, args: &FindAndModifyArgs<'_>) -> Result<()> {
+    let s = statement(args);
+    let q = update_ctx(&server.crud.reads, ctx, None, &s)?;
+    if !args.remove {
+        parse_update(&s, &q)?;
+    }
+    check_filter(ns, s.filter, &q)?;
+    check_sort(args)
+}
+
 /// The projection of the reply.
 fn projection(args: &FindAndModifyArgs<'_>, q: &QueryCtx) -> Result<Option<Projection>> {
     let Some(spec) = args.fields else { return Ok(None) };
     // What is wrong with the sort comes first.
-    if let Some(sort) = args.sort.filter(|s| !matches!(natural_of(s), Ok(Some(_)))) {
-        SortPattern::parse(sort)?;
-    }
+    check_sort(args)?;
     let projection = Projection::parse(spec, q)?;
     match projection.metas().contains(&MetaField::SortKey) {
         true => Err(Error::bad_value("Cannot use a $meta sortKey projection in findAndModify commands.")),
         false => Ok(Some(projection)),
+    }
+}
+
+fn check_sort(args: &FindAndModifyArgs<'_>) -> Result<()> {
+    match args.sort.filter(|s| !matches!(natural_of(s), Ok(Some(_)))) {
+        Some(sort) => SortPattern::parse(sort).map(drop),
+        None => Ok(()),
     }
 }
 

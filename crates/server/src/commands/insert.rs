@@ -9,7 +9,10 @@ use pando_request::InsertArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     // tour: insert 3/9
-    let args = InsertArgs::parse(&req, check_writable)?;
+    let args = InsertArgs::parse(&req, |ns| {
+        ctx.arguments_read()?;
+        check_writable(ns)
+    })?;
     let (ns, docs, write) = (args.ns, args.documents, args.write);
     server.upkeep.admission.before_write(ctx).await?;
     server.instance.metrics.op_counters.insert.add(docs.len() as u64);

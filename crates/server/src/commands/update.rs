@@ -9,7 +9,10 @@ use pando_request::UpdateArgs;
 use pando_session::retryable::Kind;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let UpdateArgs { ns, write, updates } = UpdateArgs::parse(&req, check_writable)?;
+    let UpdateArgs { ns, write, updates } = UpdateArgs::parse(&req, |ns| {
+        ctx.arguments_read()?;
+        check_writable(ns)
+    })?;
     server.upkeep.admission.before_write(ctx).await?;
     let series = server.access.series_to_change(ctx, &ns, write.by_buckets)?;
     let checked =

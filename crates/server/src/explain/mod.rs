@@ -119,9 +119,10 @@ pub(crate) async fn query(
         ctx.yield_now().await?;
     }
     let started = ctx.env().clock.mono();
-    let done = match verbosity {
-        Verbosity::Planner => Done::default(),
-        _ => run(ctx, &mut exec, &mut *source, &work, bounds.most).await?,
+    let mut done = Done::default();
+    let failed = match verbosity {
+        Verbosity::Planner => None,
+        _ => run(ctx, &mut exec, &mut *source, &work, bounds.most, &mut done).await?,
     };
     let millis = ctx.env().clock.mono().saturating_sub(started).as_millis() as i64;
     let shows_top = coll.is_some() || matches!(work, Work::Count);
@@ -132,46 +133,57 @@ pub(crate) async fn query(
     }
     let info = source.collection().clone();
     let exists = coll.is_some() || matches!(work, Work::Find | Work::Distinct(_));
-    b.raw_doc("queryPlanner", &query_planner(&exec, &info, top.as_ref(), exists));
+    b.raw_doc("queryPlanner", &query_planner(&exec, &info, top.as_ref(), exists, failed.is_some()));
     if verbosity != Verbosity::Planner {
         let returned = top.as_ref().map_or(done.rows, |t| t.returned);
         let all = verbosity == Verbosity::AllPlans;
-        b.raw_doc("executionStats", &execution_stats(&exec, &info, top.as_ref(), returned, millis, all));
+        let stats = execution_stats(&exec, &info, top.as_ref(), returned, millis, all, failed.as_ref());
+        b.raw_doc("executionStats", &stats);
     }
     Ok(Stepped(exec.plan().is_some_and(|p| p.any(&|n| matches!(n, PlanNode::DistinctScan(_))))))
 }
 
-/// Pulls up to `most` rows, and writes nothing of what the work would write.
+/// Pulls up to `most` rows, and writes nothing of what the work would write. A mistake that documents bring to light is part
+/// of what is explained.
 async fn run(
     ctx: &OpCtx,
     exec: &mut Executor,
     source: &mut dyn Source,
     work: &Work,
     most: u64,
-) -> Result<Done> {
-    let mut done = Done::default();
+    done: &mut Done,
+) -> Result<Option<Error>> {
     loop {
-        match exec.next(source, &mut Quota::new(STEPS_PER_TURN))? {
-            Step::Eof => return Ok(done),
-            Step::NeedYield => ctx.yield_now().await?,
-            Step::Row(row) => {
-                done.rows += 1;
-                if let Work::Update { plan, .. } = work {
-                    let doc = RawDoc::trusted(&row.doc);
-                    let details = match plan.needs_position() {
-                        true => exec.query().matcher.matches_position(doc)?,
-                        false => None,
-                    };
-                    // Errors come to light; whether something changes does not count, as in MongoDB.
-                    plan.apply(doc, details)?;
-                    done.modified += 1;
-                }
-                if done.rows >= most {
-                    return Ok(done);
-                }
+        let turn = match exec.next(source, &mut Quota::new(STEPS_PER_TURN)) {
+            Ok(Step::Eof) => return Ok(None),
+            Ok(Step::NeedYield) => {
+                ctx.yield_now().await?;
+                continue;
             }
+            Ok(Step::Row(row)) => one_row(exec, work, RawDoc::trusted(&row.doc), done),
+            Err(e) => Err(e),
+        };
+        match turn {
+            Err(e) if e.code.ends_command() => return Err(e),
+            Err(e) => return Ok(Some(e)),
+            Ok(()) if done.rows >= most => return Ok(None),
+            Ok(()) => {}
         }
     }
+}
+
+fn one_row(exec: &Executor, work: &Work, doc: &RawDoc, done: &mut Done) -> Result<()> {
+    if let Work::Update { plan, .. } = work {
+        let details = match plan.needs_position() {
+            true => exec.query().matcher.matches_position(doc)?,
+            false => None,
+        };
+        // Errors come to light; whether something changes does not count, as in MongoDB.
+        plan.apply(doc, details)?;
+        done.modified += 1;
+    }
+    done.rows += 1;
+    Ok(())
 }
 
 /// A count of everything, which is answered from the collection's counter.

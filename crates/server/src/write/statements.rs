@@ -26,7 +26,7 @@ use pando_session::retryable::{Done, Kind};
 use std::sync::Arc;
 
 /// Mistakes in a filter are mistakes also where there is no collection.
-fn check_filter(ns: &Namespace, filter: &RawDoc, q: &QueryCtx) -> Result<()> {
+pub(crate) fn check_filter(ns: &Namespace, filter: &RawDoc, q: &QueryCtx) -> Result<()> {
     let q = QueryCtx { text_index: TextIndex::NoCollection(ns.as_str().into()), ..q.clone() };
     Matcher::parse(filter, &q).map(drop)
 }

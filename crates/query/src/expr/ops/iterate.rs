@@ -528,5 +528,8 @@ impl Op for OverArray {
         }
         acc.result()
     }
+    fn stays(&self) -> bool {
+        true
+    }
     parts!(input, n);
 }

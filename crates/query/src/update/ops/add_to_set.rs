@@ -36,6 +36,9 @@ pub(super) fn parse(arg: &Arg<'_>) -> Result<Box<dyn Modifier>> {
 }
 
 impl Modifier for AddToSet {
+    fn makes_array(&self) -> bool {
+        true
+    }
     fn update(&self, cx: &Apply<'_>, old: Elem<'_>, path: &Path<'_>, out: &mut Vec<u8>) -> Result<Effect> {
         let Value::Array(array) = old.value() else {
             return Err(Error::bad_value(format!(

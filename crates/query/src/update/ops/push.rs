@@ -174,6 +174,9 @@ impl Push {
 }
 
 impl Modifier for Push {
+    fn makes_array(&self) -> bool {
+        true
+    }
     fn update(&self, cx: &Apply<'_>, old: Elem<'_>, path: &Path<'_>, out: &mut Vec<u8>) -> Result<Effect> {
         let Value::Array(array) = old.value() else {
             return Err(Error::bad_value(format!(
