@@ -272,6 +272,11 @@ fn fitting(command: &str, field: &Field, n: i64) -> Bson {
         (_, "collation") => doc! { "locale": "fr", "strength": 2 }.into(),
         (_, "indexOptionDefaults") => doc! { "storageEngine": { "wiredTiger": {} } }.into(),
         (_, "encryptedFields") => doc! { "fields": [{ "keyId": uuid(), "path": "a" }] }.into(),
+        (_, "privileges") => {
+            let find = doc! { "resource": { "db": "a", "collection": "" }, "actions": ["find"] };
+            Bson::Array(vec![find.into()])
+        }
+        (_, "roles") => Bson::Array(vec!["read".into(), doc! { "role": "r", "db": "a" }.into()]),
         // Spelled with all that it says.
         (_, "clusteredIndex") => doc! { "key": { "_id": 1 }, "unique": true, "name": "x", "v": 2 }.into(),
         _ => sample(&field.shape, n),

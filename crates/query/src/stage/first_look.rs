@@ -3,7 +3,7 @@
 //! belong. So a mistake of that kind in the last stage is told before any other in the first one.
 
 use super::element::{not_one_field, stage_spec};
-use super::sub_pipeline::stages_array;
+use super::sub_pipeline::{stages_array, starts_with_documents};
 use super::{facet, lookup_spec, registry, sources, union_with};
 use crate::ctx::QueryCtx;
 use pando_base::{Error, ErrorCode, Result};
@@ -49,7 +49,13 @@ fn look_inside(e: Elem<'_>, db: Option<&str>) -> Result<()> {
             }
             match spec.get("pipeline").filter(|_| name == "$lookup") {
                 None => Ok(()),
-                Some(stages) => first_look(stages_array(stages)?, db),
+                Some(stages) => {
+                    let stages = stages_array(stages)?;
+                    if spec.get("from").is_none() && !starts_with_documents(stages) {
+                        return Err(lookup_spec::no_documents());
+                    }
+                    first_look(stages, db)
+                }
             }
         }
         "$unionWith" => first_look(&union_with::named(e)?.1, db),

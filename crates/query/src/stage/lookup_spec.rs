@@ -182,9 +182,7 @@ impl<'e> Given<'e> {
                 return Err(Error::failed_to_parse("must specify 'pipeline' when 'from' is empty"));
             }
             (None, Some(stages)) if !starts_with_documents(stages) => {
-                return Err(Error::failed_to_parse(
-                    "$lookup stage without explicit collection must have a pipeline with $documents as first stage",
-                ));
+                return Err(no_documents());
             }
             _ => {}
         }
@@ -276,6 +274,13 @@ pub(super) fn parse_from<'v>(stage: &str, v: Value<'v>) -> Result<&'v str> {
             v.type_name()
         ))),
     }
+}
+
+/// 9 for a join with no collection that does not say which documents it is with.
+pub(super) fn no_documents() -> Error {
+    let text =
+        "$lookup stage without explicit collection must have a pipeline with $documents as first stage";
+    Error::failed_to_parse(text)
 }
 
 fn check_combination(pipeline: bool, let_vars: bool, local: &str, foreign: &str) -> Result<()> {

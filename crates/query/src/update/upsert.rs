@@ -22,6 +22,9 @@ pub(super) fn seed(filter: &RawDoc, only_id: bool) -> Result<DocBuf> {
         collect(filter, only_id, &mut found)?;
     }
     found.sort_by(|a, b| a.0.cmp(b.0));
+    if found.iter().any(|(path, _)| path.is_empty()) {
+        return Err(Error::new(ErrorCode::IllegalOperation, "Cannot call setValue on the root object"));
+    }
     if only_id && let Some((path, _)) = found.iter().find(|(path, _)| *path != "_id") {
         return Err(Error::new(
             ErrorCode::NotExactValueField,

@@ -5,6 +5,7 @@ use super::create::CreateArgs;
 use crate::declare::kind;
 use crate::declare::kinds::Object;
 use pando_base::{Error, HashSet, Result};
+use pando_bson::decimal128::Rounding;
 use pando_bson::shape::{Field, Means, Null, Range, Shape, check_fields, wrong_type_at};
 use pando_bson::{ElementType, RawDoc, Value};
 
@@ -27,7 +28,10 @@ const EQUALITY: &[ElementType] = &[
 /// One query of a field.
 const QUERY: &[Field] = &[
     Field::required("queryType", Shape::Word(&["equality"])),
-    Field::optional("contention", Shape::Integer(Range::at_least(0))),
+    Field::optional(
+        "contention",
+        Shape::Checked { like: &[Shape::Integer(Range::at_least(0))], check: check_contention },
+    ),
 ];
 const FIELD: &[Field] = &[
     Field::required("keyId", Shape::Uuid),
@@ -43,6 +47,23 @@ const CONFIG: &[Field] = &[
     Field::required("fields", Shape::List(&Shape::Fields(FIELD))),
 ];
 kind! { pub EncryptedFields like Object { SHAPE: Shape::Fields(CONFIG) } }
+
+/// A whole number that fits 64 bits and is not negative.
+fn check_contention(path: &str, v: &Value<'_>) -> Result<()> {
+    Shape::Integer(Range::at_least(0)).check(path, v)?;
+    let exact = match v {
+        Value::Double(d) if d.is_nan() => Err("Expected an integer, but found NaN in"),
+        Value::Double(d) if !(-9.223_372_036_854_775_808e18..9.223_372_036_854_775_808e18).contains(d) => {
+            Err("Cannot represent as a 64-bit integer")
+        }
+        Value::Double(d) if d.fract() != 0.0 => Err("Expected an integer"),
+        Value::Decimal128(d) if !d.is_integer() || d.to_i64(Rounding::TowardZero).is_none() => {
+            Err("Cannot represent as a 64-bit integer")
+        }
+        _ => Ok(()),
+    };
+    exact.map_err(|text| Error::failed_to_parse(format!("{text}: contention: {v}")))
+}
 
 fn check_type(path: &str, v: &Value<'_>) -> Result<()> {
     match v.as_str() {

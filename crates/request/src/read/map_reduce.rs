@@ -157,9 +157,7 @@ fn output<'a>(v: &Value<'a>) -> Result<Output<'a>> {
             _ => Err(Error::bad_value("'inline' takes only numeric '1'")),
         };
     }
-    if spec.get("nonAtomic").is_some_and(|v| !v.is_truthy()) {
-        return Err(Error::bad_value("nonAtomic field value must be true"));
-    }
+    check_options(spec)?;
     let db = text("db");
     let sharded = spec.get("sharded").is_some_and(|v| v.is_truthy());
     match (text("replace"), text("merge"), text("reduce")) {
@@ -175,4 +173,33 @@ fn output<'a>(v: &Value<'a>) -> Result<Output<'a>> {
         (None, None, Some(coll)) => Ok(Output::Reduce(db, coll)),
         _ => Err(Error::bad_value("'out' requires 'replace', 'merge' or 'reduce'")),
     }
+}
+
+/// The mistakes of an `out` with a collection, in the order in which MongoDB tells them.
+fn check_options(spec: &RawDoc) -> Result<()> {
+    const OPTIONS: [&str; 3] = ["sharded", "nonAtomic", "db"];
+    let wrong = |text: String| Err(Error::bad_value(text));
+    for name in ["sharded", "nonAtomic"] {
+        if spec.get(name).is_some_and(|v| !matches!(v, Value::Boolean(_))) {
+            return wrong(format!("{name} field value must be boolean"));
+        }
+    }
+    let kinds = ["replace", "merge", "reduce"];
+    let mut given = kinds.iter().filter_map(|kind| Some((kind, spec.get(kind)?)));
+    let Some((kind, coll)) = given.next() else { return Ok(()) };
+    if given.next().is_none() && !matches!(coll, Value::String(_)) {
+        return wrong(format!("'{kind}' supports only string consisting of output collection name"));
+    }
+    if spec.get("db").is_some_and(|v| !matches!(v, Value::String(_))) {
+        return wrong("db field value must be string".to_owned());
+    }
+    if spec.get("nonAtomic").is_some_and(|v| !v.is_truthy()) {
+        return wrong("nonAtomic field value must be true".to_owned());
+    }
+    if spec.iter().filter(|e| !OPTIONS.contains(&e.name())).count() > 1 {
+        let text =
+            "'out' supports only output type with collection name, optional 'sharded' and optional 'db'";
+        return wrong(text.to_owned());
+    }
+    Ok(())
 }

@@ -21,12 +21,22 @@ kind! {
     pub RestrictionList like Array { SHAPE: Shape::List(&RESTRICTION) }
 }
 
+kind! {
+    /// Roles: names, or names with their databases.
+    pub RoleList like Array { SHAPE: Shape::Checked { like: &[Shape::List(&Shape::Any)], check: check_roles } }
+}
+
+fn check_roles(path: &str, v: &Value<'_>) -> Result<()> {
+    Shape::List(&Shape::Any).check(path, v)?;
+    v.as_array().map_or(Ok(()), |list| named_roles("", list).map(drop))
+}
+
 arguments! {
     /// What `createUser` asks for beside the name.
     pub struct CreateUserArgs of "createUser" as "createUser", refusing {
         "pwd" password: optional Text,
         "customData" custom_data: optional Object,
-        "roles" roles: required Array,
+        "roles" roles: required RoleList,
         "digestPassword" digest: optional Bool,
         "authenticationRestrictions" restrictions: optional RestrictionList,
         "mechanisms" mechanisms: optional Mechanisms,
@@ -37,7 +47,7 @@ arguments! {
     pub struct UpdateUserArgs of "updateUser" as "updateUser", refusing {
         "pwd" password: optional Text,
         "customData" custom_data: optional Object,
-        "roles" roles: optional Array,
+        "roles" roles: optional RoleList,
         "digestPassword" digest: optional Bool,
         "authenticationRestrictions" restrictions: optional RestrictionList,
         "mechanisms" mechanisms: optional Mechanisms,
@@ -46,22 +56,26 @@ arguments! {
 arguments! {
     /// What `grantRolesToUser` grants.
     pub struct GrantRolesToUserArgs of "grantRolesToUser" as "grantRolesToUser", refusing {
-        "roles" roles: required Array,
+        "roles" roles: required RoleList,
     }
 }
 arguments! {
     /// What `revokeRolesFromUser` takes away.
     pub struct RevokeRolesFromUserArgs of "revokeRolesFromUser" as "revokeRolesFromUser", refusing {
-        "roles" roles: required Array,
+        "roles" roles: required RoleList,
     }
 }
 
 /// Roles in a list: by the name alone, then of the command's database, or with a database.
 pub fn roles<'a>(req: &Request<'a>, list: &'a RawDoc) -> Result<Vec<Principal<'a>>> {
+    named_roles(req.db, list)
+}
+
+fn named_roles<'a>(db: &'a str, list: &'a RawDoc) -> Result<Vec<Principal<'a>>> {
     if list.iter().any(|e| !matches!(e.value(), Value::String(_) | Value::Document(_))) {
         return Err(Error::bad_value("Role name must be either a document or string"));
     }
-    named(&ROLE, req.db, Value::Array(list))
+    named(&ROLE, db, Value::Array(list))
 }
 
 /// The same, of which there has to be one.

@@ -1,7 +1,7 @@
 //! Arrays as values: `$arrayElemAt`, `$first`, `$last`, `$concatArrays`, `$in`, `$indexOfArray`, `$isArray`,
 //! `$range`, `$reverseArray`, `$size`, `$slice`.
 
-use super::set::{NotAnArray, is_known};
+use super::set::ArraysExpected;
 use crate::expr::{Call, Expr, Held, Nary, ParseCtx, Steps, Val, shown};
 use crate::matcher::exact_i64;
 use crate::number::Number;
@@ -143,17 +143,13 @@ pub(in crate::expr) fn parse_index_of_array(
     p: &mut ParseCtx<'_>,
 ) -> Result<Expr> {
     let args = p.args(name, v, 2, 4)?;
-    let known = args.iter().all(is_known);
-    let wrong = args[0].as_const().filter(|v| !v.is_nullish() && v.as_array().is_none() && !known);
-    let text = wrong.map(|v| {
+    let wrong = |args: &[Expr]| {
+        let v = args.first()?.as_const().filter(|v| !v.is_nullish() && v.as_array().is_none())?;
         let kind = v.type_name();
-        format!("First operand of $indexOfArray must be an array. First argument is of type: {kind}")
-    });
+        Some(format!("First operand of $indexOfArray must be an array. First argument is of type: {kind}"))
+    };
     let expr = Expr::Nary(Nary::new(name, index_of_array, args).stepwise(Steps::Numbers));
-    Ok(match text {
-        Some(text) => NotAnArray::instead_of(expr, 50809, text),
-        None => expr,
-    })
+    Ok(ArraysExpected { code: 50809, wrong, folds_first: true, expr }.into())
 }
 
 fn index_of_array<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {

@@ -3,7 +3,7 @@
 use super::date_parts::date_ms;
 use super::strings::{coerced, date_text};
 use crate::date::parse_free;
-use crate::expr::{Expr, Op, ParseCtx, Scope, Val, named, parts};
+use crate::expr::{Expr, Op, ParseCtx, Scope, Val, parts};
 use crate::number::{Number, short_double};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::decimal128::Rounding;
@@ -19,22 +19,29 @@ struct Convert {
 }
 
 pub(in crate::expr) fn parse_convert(name: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
-    let [input, to, on_error, on_null] = named(
-        v,
-        ["input", "to", "onError", "onNull"],
-        |v| {
-            Error::failed_to_parse(format!(
-                "$convert expects an object of named arguments but found: {}",
-                v.type_name()
-            ))
-        },
-        |other| Error::failed_to_parse(format!("$convert found an unknown argument: {other}")),
-    )?;
+    let Value::Document(arguments) = v else {
+        let found = v.type_name();
+        let text = format!("$convert expects an object of named arguments but found: {found}");
+        return Err(Error::failed_to_parse(text));
+    };
+    let [mut input, mut to, mut on_error, mut on_null] = [const { None }; 4];
+    // In the order in which they stand; what is missing comes behind them.
+    for e in arguments {
+        let slot = match e.name() {
+            "input" => &mut input,
+            "to" => &mut to,
+            "onError" => &mut on_error,
+            "onNull" => &mut on_null,
+            other => {
+                let text = format!("$convert found an unknown argument: {other}");
+                return Err(Error::failed_to_parse(text));
+            }
+        };
+        *slot = Some(p.parse(e.value())?);
+    }
     let missing = |what: &str| Error::failed_to_parse(format!("Missing '{what}' parameter to $convert"));
-    let input = p.parse(input.ok_or_else(|| missing("input"))?)?;
-    let to = p.parse(to.ok_or_else(|| missing("to"))?)?;
-    let on_error = on_error.map(|v| p.parse(v)).transpose()?;
-    let on_null = on_null.map(|v| p.parse(v)).transpose()?;
+    let input = input.ok_or_else(|| missing("input"))?;
+    let to = to.ok_or_else(|| missing("to"))?;
     Ok(Expr::Op(Box::new(Convert { name, input, to, on_error, on_null })))
 }
 

@@ -2,7 +2,7 @@
 //! `$allElementsTrue`, `$anyElementTrue`. Results are sorted, as MongoDB's sets are.
 
 use crate::ctx::QueryCtx;
-use crate::expr::{Call, Expr, Held, Nary, Op, ParseCtx, Scope, Steps, Val, parts};
+use crate::expr::{Call, Expr, Held, Nary, Op, ParseCtx, Scope, Steps, Val};
 use crate::value_set::ValueSet;
 use pando_base::{Error, Result, patience};
 use pando_bson::{ArrayBuilder, Elem, RawDoc, Value};
@@ -130,51 +130,75 @@ pub(in crate::expr) fn parse_equals(name: &'static str, v: Value<'_>, p: &mut Pa
             format!("$setEquals needs at least two arguments had: {}", args.len()),
         ));
     }
-    let wrong = args.iter().enumerate().find_map(|(i, e)| {
-        let v = e.as_const().filter(|v| v.as_array().is_none())?;
-        Some(not_equals_operand(i, v))
-    });
     let expr = Expr::Nary(Nary::new(name, equals, args).stepwise(Steps::Any));
-    Ok(match wrong {
-        Some(text) => NotAnArray::instead_of(expr, 5_887_502, text),
-        None => expr,
-    })
+    let wrong = |args: &[Expr]| {
+        let mut each = args.iter().enumerate();
+        each.find_map(|(i, e)| Some(not_equals_operand(i, e.as_const().filter(|v| v.as_array().is_none())?)))
+    };
+    Ok(ArraysExpected { code: 5_887_502, wrong, folds_first: false, expr }.into())
 }
 
-/// A constant operand that can never do: refused while optimizing, under a number of its own. What is not optimized finds out
-/// by itself.
+/// An operator that refuses a constant operand that can never do while it is optimized, under a number of its own. What is not optimized
+/// finds out by itself.
 #[derive(Clone)]
-pub(super) struct NotAnArray {
-    code: i32,
-    text: String,
-    expr: Expr,
+pub(super) struct ArraysExpected {
+    pub(super) code: i32,
+    /// What is wrong with the operands, once they are optimized.
+    pub(super) wrong: fn(&[Expr]) -> Option<String>,
+    /// With constants alone it is evaluated, and its own mistake told.
+    pub(super) folds_first: bool,
+    /// An operator with a list of operands.
+    pub(super) expr: Expr,
 }
 
-impl NotAnArray {
-    pub(super) fn instead_of(expr: Expr, code: i32, text: String) -> Expr {
-        Expr::Op(Box::new(NotAnArray { code, text, expr }))
+impl From<ArraysExpected> for Expr {
+    fn from(op: ArraysExpected) -> Expr {
+        Expr::Op(Box::new(op))
     }
 }
 
-impl Op for NotAnArray {
+impl Op for ArraysExpected {
     fn name(&self) -> &'static str {
-        "$set"
+        match &self.expr {
+            Expr::Nary(n) => n.name,
+            _ => "",
+        }
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
         self.expr.eval(scope)
     }
-    parts!();
-    fn simplify(&mut self, _: &QueryCtx) -> Result<Option<Expr>> {
-        Err(Error::location(self.code, self.text.clone()))
+    fn parts(&self) -> Vec<&Expr> {
+        match &self.expr {
+            Expr::Nary(n) => n.args.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+    fn parts_mut(&mut self) -> Vec<&mut Expr> {
+        match &mut self.expr {
+            Expr::Nary(n) => n.args.iter_mut().collect(),
+            _ => Vec::new(),
+        }
+    }
+    fn simplify(&mut self, ctx: &QueryCtx) -> Result<Option<Expr>> {
+        let args = self.parts();
+        let known = args.iter().all(|e| e.as_const().is_some());
+        if let (false, Expr::Nary(n)) = (known && self.folds_first, &self.expr)
+            && let Some(text) = (self.wrong)(&n.args)
+        {
+            return Err(Error::location(self.code, text));
+        }
+        if known {
+            let value = self.expr.eval(&Scope::new(RawDoc::empty(), ctx))?.into_owned();
+            if ctx.may_keep(value.heap_bytes()) {
+                return Ok(Some(Expr::Const(value)));
+            }
+        }
+        Ok(None)
     }
 }
 
 fn not_equals_operand(i: usize, v: &Val<'_>) -> String {
     format!("All operands of $setEquals must be arrays. {}-th argument is of type: {}", i + 1, v.type_name())
-}
-
-pub(super) fn is_known(e: &Expr) -> bool {
-    e.as_const().is_some() || matches!(e, Expr::Array(items) if items.iter().all(is_known))
 }
 
 pub(in crate::expr) fn parse_is_subset(
@@ -183,16 +207,13 @@ pub(in crate::expr) fn parse_is_subset(
     p: &mut ParseCtx<'_>,
 ) -> Result<Expr> {
     let args = p.args(name, v, 2, 2)?;
-    let wrong =
-        args.get(1).and_then(Expr::as_const).filter(|v| v.as_array().is_none() && !is_known(&args[0]));
-    let text = wrong.map(|v| {
-        format!("both operands of $setIsSubset must be arrays. Second argument is of type: {}", v.type_name())
-    });
+    let wrong = |args: &[Expr]| {
+        let v = args.get(1)?.as_const().filter(|v| v.as_array().is_none())?;
+        let kind = v.type_name();
+        Some(format!("both operands of $setIsSubset must be arrays. Second argument is of type: {kind}"))
+    };
     let expr = Expr::Nary(Nary::new(name, is_subset, args));
-    Ok(match text {
-        Some(text) => NotAnArray::instead_of(expr, 17311, text),
-        None => expr,
-    })
+    Ok(ArraysExpected { code: 17311, wrong, folds_first: true, expr }.into())
 }
 
 fn equals<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {

@@ -379,22 +379,6 @@ impl Op for Trim {
     fn folds(&self) -> bool {
         true
     }
-    fn simplify(&mut self, ctx: &crate::ctx::QueryCtx) -> Result<Option<Expr>> {
-        // Constant characters are checked ahead of any document.
-        if let Some(v) = self.chars.as_ref().and_then(Expr::as_const)
-            && !v.is_nullish()
-            && (v.string_bytes().is_none() || v.as_str().is_none())
-            && self.input.as_const().is_none()
-        {
-            let probe = Trim {
-                name: self.name,
-                input: Expr::Const(Val::string("")),
-                chars: Some(Expr::Const(v.clone())),
-            };
-            probe.eval(&Scope::new(pando_bson::RawDoc::empty(), ctx))?;
-        }
-        Ok(None)
-    }
 }
 
 #[derive(Clone)]
