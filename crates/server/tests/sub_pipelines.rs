@@ -60,3 +60,46 @@ fn counts_and_indexes_of_another_collection_can_be_joined() {
         }
     });
 }
+
+/// Asked of a real server 6.0.5: a field that some elements of an array have stands for null in the others, one that is nowhere does not, and
+/// undefined is none.
+#[test]
+fn a_graph_lookup_finds_by_null_what_has_the_field() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let array = |items: Vec<Bson>| Bson::Array(items);
+        let docs = array(vec![
+            doc! { "_id": 1, "m": Bson::Null }.into(),
+            doc! { "_id": 2 }.into(),
+            doc! { "_id": 3, "m": 1 }.into(),
+            doc! { "_id": 5, "m": array(vec![1.into(), Bson::Null]) }.into(),
+            doc! { "_id": 7, "ao": array(vec![doc! { "k": "a" }.into(), doc! { "v": 5 }.into()]) }.into(),
+            doc! { "_id": 8, "ao": array(vec![doc! { "v": 5 }.into()]) }.into(),
+            doc! { "_id": 10, "ao": doc! { "k": Bson::Null } }.into(),
+            doc! { "_id": 20, "m": Bson::Undefined }.into(),
+        ]);
+        c.ok(doc! { "insert": "t", "documents": docs }).await;
+        c.ok(doc! { "insert": "one", "documents": array(vec![doc! { "_id": 1 }.into()]) }).await;
+        for (field, wanted) in [("m", vec![1, 5]), ("ao.k", vec![7, 10]), ("nowhere", vec![])] {
+            let search = doc! { "from": "t", "startWith": Bson::Null, "connectFromField": "q", "connectToField": field, "as": "a" };
+            let stages = array(vec![doc! { "$graphLookup": search }.into()]);
+            let reply = c.ok(doc! { "aggregate": "one", "pipeline": stages, "cursor": doc! {} }).await;
+            let rows = reply
+                .get("cursor")
+                .and_then(Bson::as_doc)
+                .unwrap()
+                .get("firstBatch")
+                .and_then(Bson::as_array)
+                .unwrap();
+            let found = rows[0].as_doc().unwrap().get("a").and_then(Bson::as_array).unwrap();
+            let mut ids: Vec<i64> = found
+                .iter()
+                .map(|d| d.as_doc().unwrap().get("_id").and_then(Bson::as_i64).unwrap())
+                .collect();
+            ids.sort();
+            assert_eq!(ids, wanted, "{field}");
+        }
+    });
+}

@@ -252,9 +252,16 @@ impl GraphLookup {
                     d.array("$in", |a| values.iter().for_each(|v| v.push_to(a)));
                 });
             };
+            // A field that some elements of an array have stands for null in the others.
             let null = |d: &mut DocBuilder| {
                 d.doc(&to, |d| {
-                    d.str("$type", "null");
+                    d.array("$in", |a| {
+                        a.value(Value::Null);
+                    });
+                    d.bool("$exists", true);
+                    d.doc("$not", |d| {
+                        d.str("$type", "undefined");
+                    });
                 });
             };
             match (nulls.is_empty(), values.is_empty()) {
