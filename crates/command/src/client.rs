@@ -225,7 +225,10 @@ impl Client {
         }
         a.body.clear();
         a.truncated = op.body.byte_len() > limits::CURRENT_OP_BODY_BYTES_MAX;
-        if !a.truncated {
+        if op.flags.has(Flags::SENSITIVE) {
+            // Others see what is done, and no password.
+            a.body.extend_from_slice(crate::slow::hidden(op.command).as_bytes());
+        } else if !a.truncated {
             a.body.extend_from_slice(op.body.as_bytes());
         }
         a.started = op.started;

@@ -179,10 +179,17 @@ fn describe(
     b.i64("durationMillis", took.as_millis() as i64);
 }
 
+/// What is shown of a command whose arguments are nobody's business.
+pub(crate) fn hidden(name: &str) -> DocBuf {
+    let mut shown = DocBuilder::new();
+    shown.str(name, "xxx");
+    shown.finish()
+}
+
 /// The command as it came, up to `maxLogSizeKB`; of a sensitive one its name.
 fn append_command(c: &mut DocBuilder, ctx: &OpCtx, flags: Flags, req: &Request<'_>) {
     if flags.has(Flags::SENSITIVE) {
-        c.str(req.name, "xxx");
+        c.elems_of(&hidden(req.name));
         return;
     }
     let limit = ctx.instance().params.int(crate::params::Param::maxLogSizeKB) as usize * 1024;

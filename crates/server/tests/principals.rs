@@ -16,15 +16,7 @@ fn none() -> Bson {
 
 async fn stored(c: &mut Client, coll: &str, id: &str) -> Document {
     let find = doc! { "find": coll, "filter": doc! { "_id": id }, "$db": "admin" };
-    let reply = c.ok(find).await;
-    let rows = reply
-        .get("cursor")
-        .and_then(Bson::as_doc)
-        .unwrap()
-        .get("firstBatch")
-        .and_then(Bson::as_array)
-        .unwrap();
-    rows[0].as_doc().unwrap().clone()
+    c.all(find).await.remove(0)
 }
 
 async fn told(c: &mut Client, command: Document, of: &str) -> Vec<Document> {
@@ -378,5 +370,29 @@ fn conversations_are_refused_as_by_a_real_server() {
         let reply =
             c.ok(begin("payload", Bson::from("biwsbj1hbm4scj1meWtvK2QybGJiRmdPTlJ2OXFreGRhd0w="))).await;
         assert!(reply.get("payload").and_then(Bson::as_str).is_some());
+    });
+}
+
+#[test]
+fn nobody_sees_the_password_of_a_command_that_runs() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let (mut c, mut other) = (server.connect().await, server.connect().await);
+        let data = doc! { "failCommands": ["createUser"], "blockConnection": true, "blockTimeMS": 2000 };
+        other
+            .admin(doc! { "configureFailPoint": "failCommand", "mode": doc! { "times": 1 }, "data": data })
+            .await;
+        let create = doc! { "createUser": "ann", "pwd": "secret", "roles": none(), "$db": "test" };
+        c.send(&create.to_raw(), 0).await;
+        let running = loop {
+            let reply = other.admin(doc! { "currentOp": 1 }).await;
+            let shown = format!("{reply:?}");
+            if shown.contains("createUser") {
+                break shown;
+            }
+        };
+        assert!(!running.contains("secret"), "{running}");
+        c.receive().await;
     });
 }
