@@ -3,7 +3,7 @@
 //! A connection has one conversation at a time: who begins another gives the first up, and every mistake ends it. It has one user at most: the same
 //! one may log in again, another one has to wait until the first has logged out.
 
-use crate::scram::{Answer, ClientFirst, Credentials, Decoy, Server};
+use crate::scram::{Answer, ClientFirst, Credentials, Decoy, NONCE, Server};
 use crate::{Mechanism, UserName};
 use pando_base::{Error, ErrorCode, Result, Uuid};
 
@@ -70,7 +70,7 @@ impl Login {
         self.user.as_ref()
     }
     /// Gives up the conversation that may be open, and begins another. `iterations` and `decoy` are for users that are not there.
-    pub fn begin(&mut self, with: Begun, decoy: &Decoy, iterations: u32, chance: &[u8; 24]) -> Answer {
+    pub fn begin(&mut self, with: Begun, decoy: &Decoy, iterations: u32, chance: &[u8; NONCE]) -> Answer {
         let Begun { name, id, mechanism, first, found, skips_empty, in_text } = with;
         let (scram, answer) =
             Server::challenge(mechanism, first, &name.db, found, decoy, iterations, chance, skips_empty);

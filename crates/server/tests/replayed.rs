@@ -178,18 +178,10 @@ fn entries_about_views_define_them() {
 
 /// What a database's collections are called, and their UUIDs.
 async fn named(c: &mut Client) -> Vec<(String, Bson)> {
-    let reply = c.ok(doc! { "listCollections": 1 }).await;
-    let rows = reply
-        .get("cursor")
-        .and_then(Bson::as_doc)
-        .unwrap()
-        .get("firstBatch")
-        .and_then(Bson::as_array)
-        .unwrap();
+    let rows = c.all(doc! { "listCollections": 1 }).await;
     let mut names: Vec<_> = rows
         .iter()
         .map(|r| {
-            let r = r.as_doc().unwrap();
             let uuid =
                 r.get("info").and_then(Bson::as_doc).unwrap().get("uuid").cloned().unwrap_or(Bson::Null);
             (r.get("name").and_then(Bson::as_str).unwrap().to_owned(), uuid)

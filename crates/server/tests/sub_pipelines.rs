@@ -84,16 +84,8 @@ fn a_graph_lookup_finds_by_null_what_has_the_field() {
         c.ok(doc! { "insert": "one", "documents": array(vec![doc! { "_id": 1 }.into()]) }).await;
         for (field, wanted) in [("m", vec![1, 5]), ("ao.k", vec![7, 10]), ("nowhere", vec![])] {
             let search = doc! { "from": "t", "startWith": Bson::Null, "connectFromField": "q", "connectToField": field, "as": "a" };
-            let stages = array(vec![doc! { "$graphLookup": search }.into()]);
-            let reply = c.ok(doc! { "aggregate": "one", "pipeline": stages, "cursor": doc! {} }).await;
-            let rows = reply
-                .get("cursor")
-                .and_then(Bson::as_doc)
-                .unwrap()
-                .get("firstBatch")
-                .and_then(Bson::as_array)
-                .unwrap();
-            let found = rows[0].as_doc().unwrap().get("a").and_then(Bson::as_array).unwrap();
+            let rows = aggregate(&mut c, "one", vec![doc! { "$graphLookup": search }]).await.unwrap();
+            let found = rows[0].get("a").and_then(Bson::as_array).unwrap();
             let mut ids: Vec<i64> = found
                 .iter()
                 .map(|d| d.as_doc().unwrap().get("_id").and_then(Bson::as_i64).unwrap())

@@ -9,8 +9,8 @@ use crate::restrictions::Restrictions;
 use pando_bson::{Bson, Document, doc};
 
 impl Role {
-    /// Reads a document of `admin.system.roles`; `None` where it has no name, or restrictions that cannot be read: they must not be passed by.
-    /// Privileges that cannot be read allow nothing.
+    /// Reads a document of `admin.system.roles`; `None` where it has no name, or restrictions that cannot be read: whoever has it
+    /// gets nothing by it. Privileges that cannot be read allow nothing.
     pub fn of_document(d: &Document) -> Option<(RoleName, Role)> {
         let text = |name: &str| d.get(name).and_then(Bson::as_str);
         let name = RoleName::new(text("role").filter(|r| !r.is_empty())?, text("db")?);

@@ -22,4 +22,4 @@ pub use client::Client;
 pub use credentials::{Credentials, Decoy};
 pub use digest::Key;
 pub use message::ClientFirst;
-pub use server::{Answer, Server};
+pub use server::{Answer, NONCE, Server};

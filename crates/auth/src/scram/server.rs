@@ -9,7 +9,7 @@ use pando_bson::extjson::base64;
 use subtle::ConstantTimeEq;
 
 /// Bytes of chance in a server's nonce.
-pub(super) const NONCE: usize = 24;
+pub const NONCE: usize = 24;
 
 /// What the server sends, and whether the client has been believed.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@
 use super::Principals;
 use pando_auth::login::{Begun, Failed, LoggedIn, Step};
 use pando_auth::roles::Resolved;
-use pando_auth::scram::{Answer, ClientFirst, Credentials};
+use pando_auth::scram::{Answer, ClientFirst, Credentials, NONCE};
 use pando_auth::{Mechanism, Peers, Proof, User, UserName};
 use pando_base::{Error, ErrorCode, Result};
 use pando_command::{Client, Param};
@@ -36,7 +36,7 @@ impl Principals {
             Err((name, why)) => return Err(failed(client, name.map(|n| (n, first.mechanism)), &why)),
         };
         let iterations = client.instance.params.int(iterations_of(first.mechanism)) as u32;
-        let mut chance = [0; 24];
+        let mut chance = [0; NONCE];
         client.env.rng.fill(&mut chance);
         let id = known.as_ref().and_then(|u| u.id);
         let found = credentials(known.as_ref(), &name, first.mechanism);

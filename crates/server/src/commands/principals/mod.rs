@@ -11,6 +11,7 @@ pub(super) mod users_info;
 use super::prelude::*;
 use pando_auth::Restrictions;
 use pando_auth::roles::{RoleName, Roles};
+use pando_bson::Document;
 use pando_request::settings::principals::Principal;
 use pando_request::settings::users::texts;
 use std::collections::BTreeSet;
@@ -46,4 +47,11 @@ fn restrictions(list: Option<&RawDoc>) -> Result<Option<Restrictions>> {
         out.require(part("clientSource").as_deref(), part("serverAddress").as_deref())?;
     }
     Ok(Some(out))
+}
+
+/// Takes a field over, if it is there.
+fn keep(d: &mut Document, from: &Document, name: &str) {
+    if let Some(v) = from.get(name) {
+        d.push(name, v.clone());
+    }
 }

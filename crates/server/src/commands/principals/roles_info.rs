@@ -1,5 +1,6 @@
 //! `rolesInfo`: the roles, and what they allow.
 
+use super::keep;
 use super::users_info::append_inherited;
 use crate::commands::prelude::*;
 use pando_auth::roles::{Role, RoleName, Roles as AllRoles, builtin};
@@ -87,12 +88,6 @@ fn shown(all: &AllRoles, name: &RoleName, show: ShowPrivileges, restrictions: bo
         d.push("isBuiltin", true);
     }
     Some(d)
-}
-
-fn keep(d: &mut Document, from: &Document, name: &str) {
-    if let Some(v) = from.get(name) {
-        d.push(name, v.clone());
-    }
 }
 
 /// What a user with all of these roles has. Roles that are not there are listed, too.

@@ -1,5 +1,6 @@
 //! `usersInfo`: who there is, and what they may do.
 
+use super::keep;
 use crate::commands::prelude::*;
 use pando_auth::roles::{Resolved, RoleName};
 use pando_auth::{Proof, User, UserName};
@@ -73,12 +74,6 @@ fn shown(user: &User, args: &UsersInfoArgs<'_>, resolved: Option<&Resolved>) -> 
         Some(all) => append_inherited(&mut d, all),
     }
     d
-}
-
-fn keep(d: &mut Document, stored: &Document, name: &str) {
-    if let Some(v) = stored.get(name) {
-        d.push(name, v.clone());
-    }
 }
 
 /// What roles come to together.
