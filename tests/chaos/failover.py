@@ -301,6 +301,23 @@ def check(members, writers):
     return lost, hashes
 
 
+def nothing_lost(members, writers):
+    """Whether every member has every acknowledged document, and all the same; tells the figures."""
+    lost, hashes = check(members, writers)
+    print(f"acknowledged {len(writers.acked)}, unknown {len(writers.unknown)}, lost {len(lost)} {lost[:5]}")
+    if lost or len(set(hashes.values())) != 1:
+        print(f"hashes {hashes}")
+        return False
+    return True
+
+
+def end_all(members):
+    for m in members:
+        if m.proc and m.proc.poll() is None:
+            m.proc.send_signal(signal.SIGCONT)
+            m.proc.kill()
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("binary")
@@ -332,16 +349,10 @@ def main():
             wrote.append(w)
             print(f"round {n}: writable primary after {f * 1000:.0f} ms, a write acknowledged after {w * 1000:.0f} ms", flush=True)
         writers.end()
-        lost, hashes = check(members, writers)
-        print(f"acknowledged {len(writers.acked)}, unknown {len(writers.unknown)}, lost {len(lost)} {lost[:5]}")
-        if lost or len(set(hashes.values())) != 1:
-            print(f"hashes {hashes}")
+        if not nothing_lost(members, writers):
             passed = min(passed, a.n - 1)
     finally:
-        for m in members:
-            if m.proc and m.proc.poll() is None:
-                m.proc.send_signal(signal.SIGCONT)
-                m.proc.kill()
+        end_all(members)
         net.down() if net.on else None
         if not a.dir and passed == a.n:
             shutil.rmtree(home, ignore_errors=True)
