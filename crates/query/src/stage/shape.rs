@@ -5,7 +5,7 @@
 //! path applies to every element.
 
 use crate::ctx::QueryCtx;
-use crate::expr::{Expr, FieldPath, ParseCtx, Scope, Val};
+use crate::expr::{Expr, FieldPath, Held, ParseCtx, Scope, Val};
 use crate::names::{NamedList, PathSet};
 use crate::projection::positional_path;
 use pando_base::{Error, ErrorCode, Result};
@@ -299,7 +299,7 @@ impl Shape {
     }
 
     fn array(&self, node: &Node, array: &RawDoc, scope: &Scope<'_>, b: &mut ArrayBuilder) -> Result<()> {
-        let mut result = Ok(());
+        let (mut result, mut held) = (Ok(()), Held::default());
         for e in array {
             match e.value() {
                 Value::Document(d) => {
@@ -316,6 +316,8 @@ impl Shape {
                     b.value(v);
                 }
             }
+            // A large value in every element would be without a bound.
+            result = result.and_then(|()| held.grow_to(b.byte_len(), 0));
             if result.is_err() {
                 break;
             }

@@ -303,7 +303,7 @@ impl Windowing {
         let value = |at: usize| holders[at].first().map(|e| (e.ty, e.data()));
         let placed: Vec<Placed<'_>> =
             self.outputs.iter().enumerate().map(|(at, (path, _))| (path.parts(), value(at))).collect();
-        write_all(row.doc(), &placed, &mut b);
+        write_all(row.doc(), &placed, &mut b)?;
         let row = row.becomes(b.finish().into());
         Ok((row, steps))
     }
