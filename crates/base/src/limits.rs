@@ -26,6 +26,8 @@ pub const DB_NAME_BYTES_MAX: usize = 63;
 pub const NAMESPACE_BYTES_MAX: usize = 255;
 /// Nulls that one update may put into an array to reach a far index; more is refused (code 34), as in MongoDB.
 pub const ARRAY_BACKFILL_MAX: usize = 1_500_000;
+/// Bytes of a document while an update writes it, which may repeat one value; more is code 13548, as in MongoDB.
+pub const UPDATE_BUFFER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Members of a replica set; also the largest `w`.
 pub const REPLSET_MEMBERS_MAX: usize = 50;
 /// A request body longer than this is not copied for `currentOp`; the copy is made for every operation.

@@ -2,7 +2,7 @@
 
 use super::value::Val;
 use pando_base::limits::BSON_DEPTH_MAX;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::{ArrayBuilder, RawDoc, Value};
 
 /// A dotted path; empty means the whole value.
@@ -102,10 +102,14 @@ fn walk<'d>(parts: &[Box<str>], mut doc: &'d RawDoc) -> Val<'d> {
     Val::option(doc.get(last))
 }
 
-/// The path of each sub-document directly in the array; other elements, and arrays in it, give nothing.
+/// The path of each sub-document directly in the array; other elements, and arrays in it, give nothing. Ends early when
+/// the operation is over, which whoever asked for it finds out.
 fn map_array(parts: &[Box<str>], array: &RawDoc) -> Val<'static> {
     let mut out = ArrayBuilder::new();
     for e in array {
+        if patience::is_over(1) {
+            break;
+        }
         if let Value::Document(d) = e.value() {
             let v = walk(parts, d);
             if let Some(v) = v.value() {

@@ -3,7 +3,7 @@ use crate::ctx::QueryCtx;
 use crate::projection::Projection;
 use crate::sort::{SpillFile, SpillSpace};
 use crate::stage::spec::Spec;
-use pando_base::Result;
+use pando_base::{ErrorCode, Result, patience};
 use pando_bson::{Bson, Document, bson_array, doc};
 use pando_bson::{DocBuf, RawDoc};
 use std::sync::Arc;
@@ -451,4 +451,57 @@ fn fill_refuses_names_of_partitions_that_no_document_can_have() {
     assert_eq!(refusal, "15998 FieldPath field names may not be empty strings.");
     // They are not looked at when nothing is computed from neighbours.
     assert_eq!(refused(fill(doc! { "value": 1 })), "accepted");
+}
+
+fn integers(n: i32) -> Bson {
+    Bson::Array((0..n).map(Bson::Int32).collect())
+}
+
+/// A document of 200 KB put into each of 10,000 elements would take 2 GB.
+#[test]
+fn a_large_value_in_each_element_of_an_array_is_refused() {
+    let doc = doc! { "_id": 1, "a": integers(10_000), "big": "x".repeat(200_000) };
+    for stage in [
+        doc! { "$addFields": { "a.b": "$big" } },
+        doc! { "$project": { "a.b": "$big" } },
+        doc! { "$project": { "a": { "b": "$big" } } },
+        doc! { "$setWindowFields": { "output": { "a.b": { "$max": "$big" } } } },
+        doc! { "$setWindowFields": { "output": { "a.b": { "$max": "$big" }, "a.c": { "$push": "$big" } } } },
+        doc! { "$project": { "r": { "$map": { "input": "$a", "in": "$big" } } } },
+        doc! { "$project": { "r": { "$map": { "input": "$a", "in": { "x": "$big" } } } } },
+    ] {
+        let shown = format!("{stage:?}");
+        let parsed = pipeline(bson_array!(stage)).expect("parses");
+        let runner = parsed.start(&RunEnv::default()).expect("starts");
+        let e = drain(runner, std::slice::from_ref(&doc)).expect_err(&shown);
+        assert_eq!(e.code, ErrorCode::ExceededMemoryLimit, "{shown}");
+    }
+}
+
+/// Counts how often it is asked whether it goes on.
+#[derive(Default)]
+struct Asked(AtomicUsize);
+
+impl patience::Operation for Asked {
+    fn check(&self) -> Result<()> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+    fn now(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
+    fn step_aside(&self, _: std::time::Duration) {}
+    fn pause(&self, _: std::time::Duration) {}
+}
+
+/// Each of its elements makes `$a.b` walk the whole array: 4,000,000 steps.
+#[test]
+fn a_path_over_an_array_is_work_that_is_counted() {
+    let stage = doc! { "$addFields": { "a.b": { "$ifNull": ["$a.b", 1] } } };
+    let doc = doc! { "_id": 1, "a": integers(2_000) };
+    let parsed = pipeline(bson_array!(stage)).expect("parses");
+    let runner = parsed.start(&RunEnv::default()).expect("starts");
+    let asked = Arc::new(Asked::default());
+    patience::run_within(asked.clone(), || drain(runner, &[doc])).expect("runs");
+    assert!(asked.0.load(Ordering::Relaxed) > 4_000_000 / pando_base::limits::PATIENCE_STEPS / 2);
 }

@@ -14,7 +14,7 @@ use super::log::Log;
 use super::modifier::{Apply, Blocked, Effect, Span};
 use super::path::{Path, array_index};
 use super::tree::{ArrayNode, Node, ObjectNode, merge, merge_conflict, place_positional};
-use pando_base::limits::ARRAY_BACKFILL_MAX;
+use pando_base::limits::{ARRAY_BACKFILL_MAX, UPDATE_BUFFER_BYTES_MAX};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{Elem, ElementType, RawDoc, Value};
 use std::borrow::Cow;
@@ -45,6 +45,18 @@ impl FirstError {
 }
 
 type ObjectLog = Vec<(Arc<str>, Log)>;
+
+/// One value at many places would be without a bound.
+fn check_room(out: &[u8]) -> Result<()> {
+    if out.len() > UPDATE_BUFFER_BYTES_MAX {
+        let (needed, most) = (out.len(), UPDATE_BUFFER_BYTES_MAX >> 20);
+        return Err(Error::location(
+            13548,
+            format!("BufBuilder attempted to grow() to {needed} bytes, past the {most}MB limit."),
+        ));
+    }
+    Ok(())
+}
 
 impl Applier<'_> {
     /// Writes the updated document.
@@ -166,6 +178,7 @@ impl Applier<'_> {
             out.truncate(head);
             return Ok(Log::Same);
         };
+        check_room(out)?;
         // What an upsert inserts may have any names.
         if path.parent.is_none() && name.starts_with('$') && !self.cx.insert {
             return Err(dollar_field(name, ty));
@@ -222,6 +235,7 @@ impl Applier<'_> {
         match (node, e.value()) {
             (Node::Leaf(m), _) => {
                 let effect = if m.idle(&self.cx) { Effect::Same } else { m.update(&self.cx, e, path, out)? };
+                check_room(out)?;
                 let set = |out: &mut Vec<u8>, ty: ElementType| {
                     out[head] = ty as u8;
                     Span { ty, start, end: out.len() }
@@ -363,6 +377,7 @@ impl Applier<'_> {
                     format!("can't backfill more than {ARRAY_BACKFILL_MAX} elements"),
                 ));
             }
+            check_room(out)?;
             for i in len..index {
                 put_indexed_head(out, ElementType::Null, i);
             }

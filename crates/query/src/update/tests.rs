@@ -252,6 +252,22 @@ fn refusals_have_mongodbs_codes_and_texts() {
     }
 }
 
+/// One request could otherwise ask for 2 GB or more.
+#[test]
+fn an_update_that_repeats_a_large_value_is_refused() {
+    let many = Bson::Array((0..10_000).map(Bson::Int32).collect());
+    let (mut empty, mut far) = (Document::new(), Document::new());
+    for i in 0..20 {
+        empty.push(format!("x{i}"), Bson::Array(Vec::new()));
+        far.push(format!("x{i}.1400000"), 1);
+    }
+    for (doc, set) in [(doc! { "a": many }, doc! { "a.$[]": "x".repeat(200_000) }), (empty, far)] {
+        let (code, text) = refused(doc, doc! { "$set": set });
+        assert_eq!(code, 13548, "{text}");
+        assert!(text.ends_with("past the 64MB limit."), "{text}");
+    }
+}
+
 #[test]
 fn the_first_field_in_tree_order_gives_the_error() {
     let (_, text) = refused(doc! { "b": "x", "a": "y" }, doc! { "$inc": { "b": 1, "a": 1 } });

@@ -57,15 +57,16 @@ fn put(old: Option<Elem<'_>>, name: &str, below: &[Placed<'_>], b: &mut DocBuild
 
 /// Into every element; a large value in each of them would be without a bound.
 fn put_each(list: &RawDoc, below: &[Placed<'_>], b: &mut ArrayBuilder) -> Result<()> {
-    let (mut result, mut held) = (Ok(()), Held::default());
+    let mut held = Held::default();
     for e in list {
+        let mut result = Ok(());
         match e.value() {
             Value::Document(inner) => b.doc(|sub| result = write_all(inner, below, sub)),
             Value::Array(list) => b.array(|sub| result = put_each(list, below, sub)),
             _ => b.doc(|sub| result = write_all(RawDoc::empty(), below, sub)),
         };
         result?;
-        result = held.grow_to(b.byte_len(), 0);
+        held.grow_to(b.byte_len(), 0)?;
     }
-    result
+    Ok(())
 }
