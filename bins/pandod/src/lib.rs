@@ -3,6 +3,7 @@
 pub mod allocator;
 pub mod command_line;
 pub mod exit;
+mod keyfile;
 mod panics;
 pub mod start;
 pub mod version;

@@ -1,6 +1,7 @@
 //! A server's process from its configuration to its exit code: log, lock, listen, serve, stop.
 
 use crate::exit;
+use crate::keyfile;
 use crate::panics;
 use crate::version;
 use crate::watchdog;
@@ -227,11 +228,14 @@ async fn start(env: Env, config: &Config, port: u16, host: Arc<RealHost>) -> Res
     }
     let names =
         Compressor::ALL.iter().map(|c| c.name()).filter(|n| config.compressors.iter().any(|c| c == n));
+    let cluster_keys = config.security.key_file.as_deref().map(keyfile::read).transpose()?;
     let server_config = pando_server::Config {
         allocator: crate::allocator::NAME,
         oplog_min_retention: config.oplog_min_retention,
         majority_reads: config.majority_reads,
-        signs_cluster_times: false,
+        asks_for_logins: config.security.authorization,
+        cluster_keys,
+        signs_cluster_times: config.security.authorization,
         port,
         bind_ips: config.bind.clone(),
         repl_set: config.repl_set.clone(),

@@ -12,6 +12,8 @@
 //! Nothing here prints a secret: [`scram::Key`] and [`Password`] have no contents in `{:?}`, and are overwritten when they are dropped.
 
 mod action;
+mod authority;
+mod cluster_keys;
 mod keyfile;
 pub mod login;
 mod mechanism;
@@ -24,6 +26,8 @@ pub mod scram;
 mod user;
 
 pub use action::{Action, ActionSet};
+pub use authority::{Authority, SYSTEM_USER};
+pub use cluster_keys::ClusterKeys;
 pub use keyfile::Keyfile;
 pub use login::Login;
 pub use mechanism::Mechanism;

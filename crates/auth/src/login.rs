@@ -4,8 +4,9 @@
 //! one may log in again, another one has to wait until the first has logged out.
 
 use crate::scram::{Answer, ClientFirst, Credentials, Decoy, NONCE, Server};
-use crate::{Mechanism, UserName};
+use crate::{Authority, Mechanism, UserName};
 use pando_base::{Error, ErrorCode, Result, Uuid};
+use std::sync::Arc;
 
 /// The number of every conversation, as there is one at a time.
 pub const CONVERSATION: i32 = 1;
@@ -37,6 +38,8 @@ pub struct Begun {
     pub first: ClientFirst,
     /// What is stored of the user, or why there is nothing.
     pub found: Result<Credentials>,
+    /// Of other passwords that are right, too.
+    pub others: Vec<Credentials>,
     pub skips_empty: bool,
     /// The client speaks in base64, and is answered so.
     pub in_text: bool,
@@ -46,6 +49,8 @@ pub struct Begun {
 #[derive(Debug, Default)]
 pub struct Login {
     user: Option<LoggedIn>,
+    /// What that user may do, at a version of users and roles.
+    authority: Option<(u64, Arc<Authority>)>,
     conversation: Option<Conversation>,
 }
 
@@ -69,11 +74,19 @@ impl Login {
     pub fn user(&self) -> Option<&LoggedIn> {
         self.user.as_ref()
     }
+    /// What the user may do, if that was found out at this version of users and roles.
+    pub fn authority(&self, version: u64) -> Option<Arc<Authority>> {
+        self.authority.as_ref().filter(|(of, _)| *of == version).map(|(_, may)| may.clone())
+    }
+    pub fn keep_authority(&mut self, version: u64, may: Arc<Authority>) {
+        self.authority = Some((version, may));
+    }
     /// Gives up the conversation that may be open, and begins another. `iterations` and `decoy` are for users that are not there.
     pub fn begin(&mut self, with: Begun, decoy: &Decoy, iterations: u32, chance: &[u8; NONCE]) -> Answer {
-        let Begun { name, id, mechanism, first, found, skips_empty, in_text } = with;
-        let (scram, answer) =
+        let Begun { name, id, mechanism, first, found, others, skips_empty, in_text } = with;
+        let (mut scram, answer) =
             Server::challenge(mechanism, first, &name.db, found, decoy, iterations, chance, skips_empty);
+        scram.accept_also(others);
         self.conversation = Some(Conversation { name, id, scram, in_text });
         answer
     }
@@ -117,6 +130,7 @@ impl Login {
             return Err(Error::location(5_626_702, text));
         }
         self.user = Some(user);
+        self.authority = None;
         Ok(())
     }
 
@@ -124,10 +138,12 @@ impl Login {
     pub fn leave(&mut self, db: &str) {
         self.conversation = None;
         self.user = self.user.take().filter(|u| u.name.db != db);
+        self.authority = None;
     }
     /// The user is there no more.
     pub fn forget(&mut self) {
         self.user = None;
+        self.authority = None;
     }
 }
 
@@ -148,6 +164,7 @@ mod tests {
             mechanism,
             first: ClientFirst::parse(&first).unwrap(),
             found: Ok(known),
+            others: Vec::new(),
             skips_empty: true,
             in_text: false,
         };

@@ -35,18 +35,31 @@ impl Privileges {
         let covering = self.0.iter().filter(|(on, _)| on.covers(target));
         covering.fold(ActionSet::NONE, |all, (_, allowed)| all.or(*allowed)).contains_all(actions)
     }
-    /// Whether it is allowed on anything at all of a database.
+    /// Whether everything is allowed on all normal resources together.
+    pub fn allows_on_all_normal(&self, actions: ActionSet) -> bool {
+        let covering = [Resource::Any, Resource::any_normal()];
+        let allowed = covering.iter().filter_map(|on| self.0.get(on));
+        allowed.fold(ActionSet::NONE, |all, more| all.or(*more)).contains_all(actions)
+    }
+    /// Whether every action is allowed on every resource.
+    pub fn allows_everything(&self) -> bool {
+        self.0.get(&Resource::Any).is_some_and(|all| all.contains_all(ActionSet::ANY))
+    }
+    /// Whether an action is allowed on anything at all of a database.
     pub fn allows_somewhere(&self, db: &str, action: Action) -> bool {
-        self.0.iter().any(|(on, actions)| {
-            let within = match on {
-                Resource::Any => true,
-                Resource::Cluster => false,
-                Resource::Collection { db: d, .. } | Resource::Buckets { db: d, .. } => {
-                    d.is_empty() || d == db
-                }
-            };
-            within && actions.contains(action)
-        })
+        self.within(db).any(|actions| actions.contains(action))
+    }
+    /// Whether anything is allowed on anything of a database.
+    pub fn allows_anything_in(&self, db: &str) -> bool {
+        self.within(db).any(|actions| !actions.is_empty())
+    }
+    fn within(&self, db: &str) -> impl Iterator<Item = ActionSet> {
+        let reaches = move |on: &Resource| match on {
+            Resource::Any => true,
+            Resource::Cluster => false,
+            Resource::Collection { db: d, .. } | Resource::Buckets { db: d, .. } => d.is_empty() || d == db,
+        };
+        self.0.iter().filter(move |(on, _)| reaches(on)).map(|(_, actions)| *actions)
     }
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

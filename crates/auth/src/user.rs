@@ -6,11 +6,13 @@
 //! ```
 
 use crate::Mechanism;
+use crate::authority::SYSTEM_USER;
 use crate::restrictions::Restrictions;
 use crate::roles::RoleName;
 use crate::scram::Credentials;
 use pando_base::Uuid;
 use pando_bson::{Binary, Bson, Document, doc};
+use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -28,6 +30,14 @@ impl UserName {
     /// The `_id` of its document.
     pub fn id(&self) -> String {
         format!("{}.{}", self.db, self.user)
+    }
+    /// As which members log in to each other.
+    pub fn is_system(&self) -> bool {
+        (self.user.as_str(), self.db.as_str()) == SYSTEM_USER
+    }
+    /// Whose a session is (`uid` of an `lsid`).
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(self.to_string()).into()
     }
 }
 

@@ -24,6 +24,10 @@ pub const WRITE_BATCH_OPS_MAX: usize = 100_000;
 pub const DB_NAME_BYTES_MAX: usize = 63;
 /// `db.collection`, MongoDB's bound since 4.4.
 pub const NAMESPACE_BYTES_MAX: usize = 255;
+/// Of a command that somebody may not run, as much is shown in the refusal.
+pub const UNAUTHORIZED_SHOWN_BYTES_MAX: usize = 4096;
+/// Users whose privileges are kept ready; more, and all are read again.
+pub const AUTHORITIES_KEPT_MAX: usize = 10_000;
 /// Nulls that one update may put into an array to reach a far index; more is refused (code 34), as in MongoDB.
 pub const ARRAY_BACKFILL_MAX: usize = 1_500_000;
 /// Bytes of a document while an update writes it, which may repeat one value; more is code 13548, as in MongoDB.
@@ -121,6 +125,8 @@ pub const SCRAM_SALT_BYTES_MAX: usize = 256;
 pub const SCRAM_ITERATIONS_MAX: u32 = 10_000_000;
 /// Fewer would hand the password of a client to who listens (RFC 7677).
 pub const SCRAM_ITERATIONS_ASKED_MIN: u32 = 4096;
+/// Of a whole keyfile.
+pub const KEYFILE_BYTES_MAX: usize = 64 * 1024;
 /// Characters of a key that members share (MongoDB's bounds).
 pub const KEYFILE_KEY_CHARS: std::ops::RangeInclusive<usize> = 6..=1024;
 /// Log lines kept in memory for `getLog` (MongoDB's number).

@@ -143,7 +143,12 @@ impl Client {
     }
     /// Opened by another server of the cluster (`hello.internalClient`).
     pub fn is_internal(&self) -> bool {
-        self.internal.load(Relaxed)
+        self.internal.load(Relaxed) && (!self.instance.asks_for_logins() || self.is_member())
+    }
+    /// Has proven to be a member.
+    fn is_member(&self) -> bool {
+        let login = self.login();
+        login.user().is_some_and(|u| u.name.is_system())
     }
     pub fn set_internal(&self) {
         self.internal.store(true, Relaxed);

@@ -29,6 +29,7 @@ pub struct Instance {
     pub started: Duration,
     pub started_wall_ms: i64,
     shutting_down: AtomicBool,
+    asks_for_logins: AtomicBool,
     compressors: AtomicU8,
 }
 
@@ -46,6 +47,7 @@ impl Instance {
             registry: Registry::default(),
             unfinished: Arc::default(),
             shutting_down: AtomicBool::new(false),
+            asks_for_logins: AtomicBool::new(false),
             compressors: AtomicU8::new(Compressors::ALL.bits()),
         });
         instance.register_metrics();
@@ -88,6 +90,13 @@ impl Instance {
     /// From now on new commands get 91 and `kill_all` is the caller's next step.
     pub fn begin_shutdown(&self) {
         self.shutting_down.store(true, Relaxed);
+    }
+    /// Clients may do what they have been granted, and have to log in for it (`--auth`).
+    pub fn asks_for_logins(&self) -> bool {
+        self.asks_for_logins.load(Relaxed)
+    }
+    pub fn ask_for_logins(&self) {
+        self.asks_for_logins.store(true, Relaxed);
     }
     /// Compressors this server offers (`--networkMessageCompressors`).
     pub fn compressors(&self) -> Compressors {

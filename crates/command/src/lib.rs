@@ -12,6 +12,7 @@
 
 pub mod api_versions;
 pub mod args;
+mod authorization;
 pub mod client;
 mod client_metadata;
 pub mod cluster_time;
@@ -40,6 +41,7 @@ pub mod transaction_rules;
 pub mod unfinished;
 
 pub use args::{Arg, Args};
+pub use authorization::Check;
 pub use client::{ActiveOp, Client, Clients};
 pub use concern::{ReadConcern, ReadLevel, W, WriteConcern, WriteConcernError};
 pub use fail_point::{FailPoint, FailPoints};

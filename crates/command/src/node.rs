@@ -2,10 +2,12 @@
 //!
 //! A replica-set member, a standalone node and a router each implement [`Node`]; the pipeline is the same.
 
+use crate::client::Client;
 use crate::cluster_time::Signature;
 use crate::concern::{WriteConcern, WriteConcernError};
 use crate::instance::Instance;
 use crate::{Flags, OpCtx, Request};
+use pando_auth::Authority;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, ObjectId, RawDoc};
 use pando_env::BoxFuture;
@@ -41,12 +43,16 @@ pub trait Node: Send + Sync + Sized + 'static {
     /// preference or the command allows otherwise (13435), recovering nodes answer little (13436).
     fn admit(&self, ctx: &OpCtx, flags: Flags) -> Result<()>;
 
+    /// What the client may do who sits at a connection. Asked where clients have to log in.
+    fn authority(&self, _client: &Client) -> Result<Arc<Authority>> {
+        Ok(Arc::new(Authority::nobody()))
+    }
     /// Is this where a member of the set connects from?
     fn is_member_address(&self, _remote: &str) -> bool {
         false
     }
     /// Takes in a `$clusterTime` (205 when it is too far ahead; 204 and 211 when it is not properly signed).
-    fn advance_cluster_time(&self, _seen: Timestamp, _signature: &Signature) -> Result<()> {
+    fn advance_cluster_time(&self, _client: &Client, _seen: Timestamp, _signature: &Signature) -> Result<()> {
         Ok(())
     }
     /// Before a statement of a transaction: takes its session for this operation alone, and what the transaction holds

@@ -6,6 +6,7 @@ use crate::generic_args::GenericArgs;
 use crate::instance::Instance;
 use crate::spec::Flags;
 use pando_base::patience::Operation;
+use pando_base::session_id::NO_USER_DIGEST;
 use pando_base::{Error, ErrorCode, OpTime, Result};
 use pando_bson::RawDoc;
 use pando_env::Env;
@@ -204,6 +205,14 @@ impl OpCtx {
     /// Time since the request was taken up.
     pub fn elapsed(&self) -> Duration {
         self.client.env.clock.mono().saturating_sub(self.started)
+    }
+    /// The digest of who asks, where clients log in: whose sessions and cursors it may use.
+    pub fn owner(&self) -> Option<[u8; 32]> {
+        if !self.client.instance.asks_for_logins() {
+            return None;
+        }
+        let login = self.client.login();
+        Some(login.user().map_or(NO_USER_DIGEST, |user| user.name.digest()))
     }
     /// The command has read its own arguments: what is wrong with its concerns or time limit is told now.
     pub fn arguments_read(&self) -> Result<()> {

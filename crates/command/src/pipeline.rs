@@ -1,18 +1,19 @@
 //! From a decoded message to the bytes of its reply: everything that is the same for all commands.
 //!
 //! ```text
-//! look up → envelope → test-only, admin-only, API, transaction checks → failCommand → write gate → concerns
+//! look up → envelope → test-only, admin-only, API, privileges, transaction checks → failCommand → write gate → concerns
 //!         → handler → write concern → times, labels → counters, slow-query line
 //! ```
 //! Any step may end in an `Err(Error)`; only this module turns errors into documents.
 
+use crate::authorization;
 use crate::client::Client;
 use crate::concern::{ReadLevel, WriteConcern, WriteConcernError};
 use crate::fail_command;
 use crate::generic_args::{ApiParams, GenericArgs};
 use crate::node::Node;
 use crate::params::Param;
-use crate::privilege::Privileges;
+use crate::privilege::{Action, Privileges};
 use crate::reply::{
     Encoded, Next, append_times, append_topology, error_body, labels_of, labels_of_late, tells_topology,
 };
@@ -84,7 +85,7 @@ pub async fn run<S: Node>(
     let parsed = database(&msg).and_then(|db| {
         let args = GenericArgs::parse(msg.body)?;
         check_sequences(&msg)?;
-        Ok((db, args))
+        Ok((db, own_session(node, client, args)?))
     });
     let (db, mut args) = match parsed {
         Ok(x) => x,
@@ -127,6 +128,21 @@ pub async fn run<S: Node>(
     finish(node, &ctx, spec.flags, &req, &reply, error.as_ref());
     let close_after = error.is_some_and(|e| e.code.is(class::CLOSES));
     Answer { reply, next, close: false, close_after }
+}
+
+/// Where clients log in, a session is its user's: two users may have sessions of the same number.
+fn own_session<S: Node>(node: &S, client: &Client, mut args: GenericArgs) -> Result<GenericArgs> {
+    if let Some(lsid) = args.lsid.as_mut().filter(|_| client.instance.asks_for_logins()) {
+        let who = node.authority(client)?;
+        let own = who.user().map_or(pando_base::session_id::NO_USER_DIGEST, |user| user.digest());
+        if lsid.uid == pando_base::session_id::NO_USER_DIGEST {
+            lsid.uid = own;
+        } else if lsid.uid != own && !who.may_on_cluster(Action::Impersonate) {
+            let text = "Unauthorized to set user digest in LogicalSessionId";
+            return Err(Error::new(ErrorCode::Unauthorized, text));
+        }
+    }
+    Ok(args)
 }
 
 /// What is told once the command has looked at its own arguments, so far as it is not known yet.
@@ -221,16 +237,14 @@ async fn execute<S: Node>(
         }
     }
     let Some(handler) = spec.handler else { return Err(spec.refusal().into()) };
-    // Commands with arguments of their own form know no such field.
-    let typed = spec.api_v1 || spec.flags.has(Flags::TYPED);
-    if !typed && req.body.get("help").is_some_and(|v| v.is_truthy()) {
+    if wants_help(spec, &req) {
         let mut body = crate::Reply::new().body;
         body.str("help", &format!("help for: {} {}", spec.name, spec.help));
         body.f64("ok", 1.0);
         return Ok((body, None));
     }
     if let Some((seen, signature)) = &ctx.args.cluster_time {
-        node.advance_cluster_time(*seen, signature)?;
+        node.advance_cluster_time(&ctx.client, *seen, signature)?;
     }
     node.admit(ctx, spec.flags)?;
     let in_txn = ctx.args.in_txn();
@@ -362,7 +376,13 @@ pub fn ends_transaction(command: &str) -> bool {
     )
 }
 
-/// Checks that need only the row and the envelope.
+/// Whether it asks what the command is. Commands with arguments of their own form know no such field.
+fn wants_help(spec: &CommandRow, req: &Request<'_>) -> bool {
+    let typed = spec.api_v1 || spec.flags.has(Flags::TYPED);
+    !typed && req.body.get("help").is_some_and(|v| v.is_truthy())
+}
+
+/// Checks that need only the row, the envelope and who asks.
 fn check_allowed<S: Node>(spec: &Command<S>, node: &S, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
     let instance = node.instance();
     let flags = spec.flags;
@@ -383,6 +403,9 @@ fn check_allowed<S: Node>(spec: &Command<S>, node: &S, ctx: &OpCtx, req: &Reques
     let required = instance.params.bool(Param::requireApiVersion) && !ctx.client.is_internal();
     check_api(spec, &ctx.args.api, required, req.body)?;
     ctx.client.asked_for_api(ctx.args.api.v1, ctx.started);
+    if !wants_help(spec, req) {
+        authorization::check(spec, node, ctx, req)?;
+    }
     if spec.handler.is_none() {
         return Ok(());
     }

@@ -1,5 +1,6 @@
 //! What a command is: one row of an alphabetical table, and the registry that finds rows and their handlers by name.
 
+use crate::authorization::Check;
 use crate::privilege::Privileges;
 use crate::roles::Roles;
 use crate::{OpCtx, Reply, Request};
@@ -158,6 +159,8 @@ impl CommandRow {
 pub struct Command<S: 'static> {
     row: &'static CommandRow,
     pub handler: Option<Handler<S>>,
+    /// For a row that says [`Privileges::ByArguments`].
+    pub(crate) check: Option<Check<S>>,
     pub counts: CommandCounts,
 }
 
@@ -205,15 +208,17 @@ impl<S: 'static> Registry<S> {
         roles: Roles,
         rows: &'static [CommandRow],
         handlers: &[(&'static str, Handler<S>)],
+        checks: &[(&'static str, Check<S>)],
     ) -> Registry<S> {
         let mut commands = Vec::new();
         let mut by_name = HashMap::default();
         for row in rows.iter().filter(|r| r.roles.any(roles)) {
             let handler = handlers.iter().find(|(name, _)| *name == row.name).map(|(_, h)| *h);
+            let check = checks.iter().find(|(name, _)| *name == row.name).map(|(_, c)| *c);
             for name in row.aliases.iter().chain([&row.name]) {
                 by_name.insert(*name, commands.len() as u16);
             }
-            commands.push(Command { row, handler, counts: CommandCounts::default() });
+            commands.push(Command { row, handler, check, counts: CommandCounts::default() });
         }
         Registry { commands, by_name, unknown: Counter::default() }
     }
@@ -225,6 +230,11 @@ impl<S: 'static> Registry<S> {
     /// All commands in order.
     pub fn commands(&self) -> impl Iterator<Item = &Command<S>> {
         self.commands.iter()
+    }
+    /// Commands whose privileges depend on their arguments, with a handler and nobody who looks at the arguments, for a test to refuse.
+    pub fn unchecked(&self) -> Vec<&'static str> {
+        let by_arguments = |c: &&Command<S>| c.privileges == Privileges::ByArguments && c.handler.is_some();
+        self.commands.iter().filter(by_arguments).filter(|c| c.check.is_none()).map(|c| c.name).collect()
     }
     /// Those of the handlers that no command here has, for a test to refuse.
     pub fn strangers<'a>(&self, handlers: &'a [(&'static str, Handler<S>)]) -> Vec<&'a str> {

@@ -152,7 +152,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "clusterGetMore" [] (SECONDARY_OK) - [S] (internal) "sharding";
     "clusterInsert" [] (NONE) - [S] (internal) "sharding";
     "clusterUpdate" [] (NONE) - [S] (internal) "sharding";
-    "collMod" [] (WRITE) v1 [D R] (collection CollMod) "Changes options of a collection, view or index.";
+    "collMod" [] (WRITE) v1 [D R] (by_args) "Changes options of a collection, view or index.";
     "collStats" ["collstats"] (READ | SECONDARY_OK) - [D R] (collection CollStats) "Sizes and counts of a collection.";
     "commitShardSplit" [] (ADMIN_ONLY) - [D] (internal) "serverless";
     "commitTransaction" [] (ADMIN_ONLY | IN_TXN | WRITE_CONCERN | NAMES_NOTHING | ARGS_FIRST) v1 [D R] (login) "Makes a transaction's writes take place.";
@@ -173,8 +173,8 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "createSearchIndexes" [] (NONE) - [D R] (login) "Refused: search indexes exist on Atlas only.";
     "createUser" [] (WRITE | TYPED | SENSITIVE) - [D R] (by_args) "Creates a user of this database.";
     "currentOp" [] (ADMIN_ONLY | SECONDARY_OK | NOW) - [D R] (by_args) "Running operations.";
-    "dataSize" ["datasize"] (READ | SECONDARY_OK | ARGS_FIRST | TYPED) - [D R] (collection Find) "Bytes of a collection or of a key range of it.";
-    "dbCheck" [] (NONE) - [D] (by_args) "other";
+    "dataSize" ["datasize"] (READ | SECONDARY_OK | ARGS_FIRST | TYPED) - [D R] (by_args) "Bytes of a collection or of a key range of it.";
+    "dbCheck" [] (NONE) - [D] (collection DbCheck) "other";
     "dbHash" ["dbhash"] (READ | SECONDARY_OK | READ_CONCERN | NOW) - [D] (database DbHash) "Digests of all collections of a database.";
     "dbStats" ["dbstats"] (READ | SECONDARY_OK) - [D R] (database DbStats) "Sizes and counts of a database.";
     "delete" [] (WRITE | IN_TXN | RETRYABLE | OWN_OPCOUNTER | ARGS_FIRST) v1 [D R] (collection Remove) "Deletes documents.";
@@ -223,7 +223,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "grantRolesToUser" [] (WRITE | TYPED) - [D R] (by_args) "Grants roles to a user.";
     "hello" [] (SECONDARY_OK | MAINTENANCE_OK | QUIET) v1 [D R] (open) "Who this node is.";
     "hostInfo" ["hostinfo"] (SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (cluster HostInfo) "The machine underneath.";
-    "insert" [] (WRITE | IN_TXN | RETRYABLE | OWN_OPCOUNTER | ARGS_FIRST) v1 [D R] (collection Insert) "Inserts documents.";
+    "insert" [] (WRITE | IN_TXN | RETRYABLE | OWN_OPCOUNTER | ARGS_FIRST) v1 [D R] (by_args) "Inserts documents.";
     "internalRenameIfOptionsAndIndexesMatch" [] (ADMIN_ONLY) - [D] (internal) "sharding";
     "invalidateUserCache" [] (SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (cluster InvalidateUserCache) "Accepted; users are not cached.";
     "isMaster" ["ismaster"] (SECONDARY_OK | MAINTENANCE_OK | QUIET) - [D R] (open) "Who this node is, in older words.";
@@ -238,7 +238,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "listIndexes" [] (READ | SECONDARY_OPT_IN | ARGS_FIRST) v1 [D R] (collection ListIndexes) "Indexes of a collection.";
     "listSearchIndexes" [] (NONE) - [D R] (collection ListSearchIndexes) "Refused: search indexes exist on Atlas only.";
     "lockInfo" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster ServerStatus) "Locks that are held or waited for.";
-    "logMessage" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY | NAMES_NOTHING | TYPED) - [D R] (internal) "Writes a line to the log.";
+    "logMessage" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY | NAMES_NOTHING | TYPED) - [D R] (cluster ApplicationMessage) "Writes a line to the log.";
     "logRotate" [] (ADMIN_ONLY | SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (cluster LogRotate) "Begins a new log file.";
     "logout" [] (SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (open) "Ends the login of this connection.";
     "makeSnapshot" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D] (login) "The name of what has been applied.";
@@ -296,9 +296,9 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "setUserWriteBlockMode" [] (ADMIN_ONLY | WRITE | OWN_WRITE_CONCERN | ARGS_FIRST | TYPED) - [D R] (cluster SetUserWriteBlockMode) "Blocks the writes of users.";
     "shardingState" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster ShardingState) "Whether this node belongs to a sharded cluster.";
     "shutdown" [] (ADMIN_ONLY | SECONDARY_OK | MAINTENANCE_OK) - [D R] (cluster Shutdown) "Ends the process.";
-    "sleep" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D R] (internal) "Does nothing for a while.";
+    "sleep" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D R] (login) "Does nothing for a while.";
     "splitChunk" [] (ADMIN_ONLY) - [S] (internal) "sharding";
-    "splitVector" [] (READ | SECONDARY_OK | ARGS_FIRST) - [D R] (collection SplitVector) "Keys that split a range into pieces of a size.";
+    "splitVector" [] (READ | SECONDARY_OK | ARGS_FIRST) - [D R] (by_args) "Keys that split a range into pieces of a size.";
     "startRecordingTraffic" [] (SECONDARY_OK | TYPED) - [D R] (cluster TrafficRecord) "Refused: there is no folder for recordings.";
     "startSession" [] (SECONDARY_OK) - [D R] (login) "Starts a session.";
     "stopRecordingTraffic" [] (SECONDARY_OK | TYPED) - [D R] (cluster TrafficRecord) "Refused: nothing is being recorded.";

@@ -197,7 +197,7 @@ fn rig() -> Rig {
     params.set_at_startup("enableTestCommands", "1").unwrap();
     let instance = Instance::new(env, params);
     let client = instance.connection("127.0.0.1:5".to_owned(), "127.0.0.1:27017".to_owned());
-    let registry = Registry::new(Roles::D, ROWS, HANDLERS);
+    let registry = Registry::new(Roles::D, ROWS, HANDLERS, &[]);
     CommandRow::check(ROWS).unwrap();
     Rig { toy: Toy { instance, primary: AtomicBool::new(true) }, registry, client }
 }

@@ -10,10 +10,12 @@ use crate::exhaust::Exhaust;
 use crate::failure::{CallResult, Failure};
 use crate::gossip::Gossips;
 use crate::handshake::{self, Peer};
+use pando_auth::ClusterKeys;
 use pando_base::limits;
 use pando_bson::{DocBuilder, RawDoc};
 use pando_env::{Env, Stream};
 use pando_wire::{WireError, flags};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How to connect.
@@ -25,6 +27,8 @@ pub struct Options {
     pub name: &'static str,
     /// As a member of the set. Members say in every command what a client leaves to defaults, and see more of the oplog.
     pub internal: bool,
+    /// Logs in as a member with these keys.
+    pub keys: Option<Arc<ClusterKeys>>,
 }
 
 impl Default for Options {
@@ -33,6 +37,7 @@ impl Default for Options {
             connect_limit: Duration::from_millis(limits::RPC_CONNECT_MS),
             name: "PandoDB Internal Client",
             internal: true,
+            keys: None,
         }
     }
 }
@@ -89,6 +94,9 @@ impl Connection {
     /// From now on requests carry these times.
     pub(crate) fn gossip(&mut self, gossips: &Gossips) {
         self.gossips = gossips.clone();
+    }
+    pub(crate) fn env(&self) -> &Env {
+        &self.env
     }
     pub fn addr(&self) -> &str {
         &self.addr

@@ -2,6 +2,7 @@
 
 use crate::connection::{Connection, Options};
 use crate::failure::{CallResult, Failure};
+use crate::login::Login;
 use pando_base::limits;
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 
@@ -48,7 +49,7 @@ impl Peer {
     }
 }
 
-fn hello(options: &Options) -> DocBuf {
+fn hello(options: &Options, login: Option<&Login>) -> DocBuf {
     let mut b = DocBuilder::new();
     b.i32("hello", 1);
     b.doc("client", |c| {
@@ -66,16 +67,34 @@ fn hello(options: &Options) -> DocBuf {
         // A node's connections outlive changes of role at the other end.
         b.bool("hangUpOnStepDown", false);
     }
+    if let Some(login) = login {
+        b.doc("speculativeAuthenticate", |s| login.start(s, "db"));
+    }
     b.str("$db", "admin");
     b.finish()
 }
 
 pub(crate) async fn run(c: &mut Connection, options: &Options) -> CallResult<Peer> {
-    let reply = c.call(&hello(options), options.connect_limit).await?;
+    let mut login = options.keys.as_deref().map(|keys| Login::begin(c.env(), keys));
+    let reply = c.call(&hello(options, login.as_ref()), options.connect_limit).await?;
+    let challenge = reply.get("speculativeAuthenticate").and_then(|v| v.as_doc()).map(RawDoc::to_buf);
+    let peer = peer_of(reply);
+    let min = reply.get("minWireVersion").and_then(|v| v.as_i64()).unwrap_or(0);
+    if min > i64::from(WIRE_VERSIONS.1) {
+        let what = "its oldest wire version is newer than the newest spoken here";
+        return Err(Failure::protocol(c.addr(), what));
+    }
+    if let Some(login) = &mut login {
+        login.run(c, challenge, options.connect_limit).await?;
+    }
+    Ok(peer)
+}
+
+fn peer_of(reply: &RawDoc) -> Peer {
     let truthy = |field: &str| reply.get(field).is_some_and(|v| v.is_truthy());
     let size = |field: &str| reply.get(field).and_then(|v| v.as_i64()).and_then(|n| usize::try_from(n).ok());
     let ours = Peer::default();
-    let peer = Peer {
+    Peer {
         set_name: reply.get("setName").and_then(|v| v.as_str()).map(str::to_owned),
         max_wire_version: reply.get("maxWireVersion").and_then(|v| v.as_i64()).unwrap_or(0),
         is_primary: truthy("isWritablePrimary"),
@@ -84,13 +103,7 @@ pub(crate) async fn run(c: &mut Connection, options: &Options) -> CallResult<Pee
             .map_or(ours.message_bytes_max, |n| n.min(ours.message_bytes_max)),
         batch_writes_max: size("maxWriteBatchSize")
             .map_or(ours.batch_writes_max, |n| n.min(ours.batch_writes_max)),
-    };
-    let min = reply.get("minWireVersion").and_then(|v| v.as_i64()).unwrap_or(0);
-    if min > i64::from(WIRE_VERSIONS.1) {
-        let what = "its oldest wire version is newer than the newest spoken here";
-        return Err(Failure::protocol(c.addr(), what));
     }
-    Ok(peer)
 }
 
 #[cfg(test)]

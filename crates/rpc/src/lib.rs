@@ -21,6 +21,7 @@ mod exhaust;
 mod failure;
 mod gossip;
 mod handshake;
+mod login;
 mod pool;
 mod retry;
 
@@ -29,5 +30,6 @@ pub use exhaust::Exhaust;
 pub use failure::{CallResult, Effect, Failure, Kind};
 pub use gossip::Gossip;
 pub use handshake::Peer;
+pub use pando_auth::ClusterKeys;
 pub use pool::{Bounds, HostConnections, Lease, Pool};
 pub use retry::{Retry, may_retry};

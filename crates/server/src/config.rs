@@ -1,5 +1,6 @@
 //! What the process is told when it starts.
 
+use pando_auth::ClusterKeys;
 use pando_base::limits;
 use pando_bson::DocBuf;
 use pando_command::Params;
@@ -42,8 +43,11 @@ pub struct Config {
     pub allocator: &'static str,
     /// `--oplogMinRetentionHours`.
     pub oplog_min_retention: Duration,
-    /// Whether times that clients hand on must be signed. As with MongoDB, they are where clients have to say who they are;
-    /// no option does that yet.
+    /// `--auth`: clients may do what they have been granted, and log in for it.
+    pub asks_for_logins: bool,
+    /// `--keyFile`: what members log in to each other with.
+    pub cluster_keys: Option<Arc<ClusterKeys>>,
+    /// Whether times that clients hand on must be signed. As with MongoDB, they are where clients have to say who they are.
     pub signs_cluster_times: bool,
     /// `--enableMajorityReadConcern`. Without it stable follows what is written, not what is committed, and what a rollback
     /// takes back is fetched from another member.
@@ -68,6 +72,8 @@ impl Default for Config {
             max_connections: 65_536,
             allocator: "system",
             oplog_min_retention: Duration::ZERO,
+            asks_for_logins: false,
+            cluster_keys: None,
             signs_cluster_times: false,
             majority_reads: true,
             writes_per_worker: limits::APPLY_ENTRIES_PER_WORKER_MIN,

@@ -1,12 +1,13 @@
 //! The server as the pipeline sees it: what may run here, and what a write waits for.
 
 use crate::Server;
+use pando_auth::{Action, Authority};
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::cluster_time::Signature;
 use pando_command::{
-    Attempt, Flags, Instance, Node, OpCtx, ReadLevel, ReplyTimes, Request, TopologyVersion, WriteConcern,
-    WriteConcernError,
+    Attempt, Client, Flags, Instance, Node, OpCtx, ReadLevel, ReplyTimes, Request, TopologyVersion,
+    WriteConcern, WriteConcernError,
 };
 use pando_env::BoxFuture;
 use pando_repl::await_replication;
@@ -17,6 +18,9 @@ impl Node for Server {
         &self.instance
     }
 
+    fn authority(&self, client: &Client) -> Result<Arc<Authority>> {
+        self.principals.authority(client)
+    }
     fn is_member_address(&self, remote: &str) -> bool {
         self.replication.is_member_address(remote)
     }
@@ -39,8 +43,11 @@ impl Node for Server {
         }
     }
 
-    fn advance_cluster_time(&self, seen: Timestamp, signature: &Signature) -> Result<()> {
-        self.replication.advance_cluster_time(seen, signature)
+    /// A member's word needs no signature: it has proven who it is.
+    fn advance_cluster_time(&self, client: &Client, seen: Timestamp, signature: &Signature) -> Result<()> {
+        let trusted = self.instance.asks_for_logins()
+            && self.principals.authority(client)?.may_on_cluster(Action::AdvanceClusterTime);
+        self.replication.advance_cluster_time(seen, (!trusted).then_some(signature))
     }
 
     fn check_out<'a>(&'a self, ctx: &'a OpCtx, req: &'a Request<'a>) -> BoxFuture<'a, Result<()>> {

@@ -21,6 +21,8 @@ use std::time::Duration;
 pub struct CursorInfo {
     pub ns: Namespace,
     pub lsid: Option<SessionId>,
+    /// Digest of who opened it, where clients log in.
+    pub owner: Option<[u8; 32]>,
     /// The transaction in which it was opened.
     pub txn_number: Option<i64>,
     /// Never reaped for idleness.
@@ -199,6 +201,11 @@ impl<T: Send> Cursors<T> {
                 Err(Error::new(ErrorCode::CursorInUse, format!("cursor id {id} is already in use")))
             }
         }
+    }
+
+    /// Where it reads and whose it is, if there is one.
+    pub fn whose(&self, id: i64) -> Option<(Namespace, Option<[u8; 32]>)> {
+        self.lock().open.get(&id).map(|e| (e.info.ns.clone(), e.info.owner))
     }
 
     /// `killCursors`. The caller checks privileges and interrupts the operation of `InUse`.

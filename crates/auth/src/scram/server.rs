@@ -26,6 +26,8 @@ pub struct Server {
     /// Told where a proof is wrong for another reason than the password.
     no_user: Option<Error>,
     credentials: Credentials,
+    /// Of other passwords that are right, too, under the same salt.
+    others: Vec<Credentials>,
     first: ClientFirst,
     state: State,
     /// The client does not send an empty message when it has seen the server's proof.
@@ -65,9 +67,13 @@ impl Server {
         let server_first = format!("r={nonce},s={},i={}", base64(&credentials.salt), credentials.iterations);
         let answer = Answer { payload: server_first.clone().into_bytes(), done: false };
         let state = State::Challenged { nonce, server_first };
-        (Server { mechanism, no_user, credentials, first, state, skips_empty }, answer)
+        (Server { mechanism, no_user, credentials, others: Vec::new(), first, state, skips_empty }, answer)
     }
 
+    /// While a password is changed, the old one and the new one are right.
+    pub fn accept_also(&mut self, others: Vec<Credentials>) {
+        self.others = others;
+    }
     /// Who the client says it is.
     pub fn user(&self) -> &str {
         &self.first.user
@@ -106,16 +112,18 @@ impl Server {
         let proof =
             Key::of_bytes(self.mechanism, &last.proof).ok_or_else(|| bad("Incorrect SCRAM ClientProof"))?;
         let all = format!("{},{server_first},{}", self.first.bare, last.without_proof);
-        let known = &self.credentials;
-        let signature = hmac(self.mechanism, known.stored_key.bytes(), all.as_bytes());
-        let is_right = hash(self.mechanism, proof.xor(&signature).bytes()) == known.stored_key;
+        let is_right = |known: &&Credentials| {
+            let signature = hmac(self.mechanism, known.stored_key.bytes(), all.as_bytes());
+            hash(self.mechanism, proof.xor(&signature).bytes()) == known.stored_key
+        };
+        let right = std::iter::once(&self.credentials).chain(&self.others).find(is_right);
         if let Some(why) = &self.no_user {
             return Err(why.clone());
         }
-        if !is_right {
+        let Some(known) = right else {
             let what = "SCRAM authentication failed, storedKey mismatch";
             return Err(Error::new(ErrorCode::AuthenticationFailed, what));
-        }
+        };
         Ok(hmac(self.mechanism, known.server_key.bytes(), all.as_bytes()))
     }
 }

@@ -371,7 +371,7 @@ impl Aggregations {
                 found.map_err(|e| e.context(ERROR_CONTEXT))?
             }
             PipelineSource::CurrentOp(spec) => {
-                Some(self.operations.rows(ctx, sources::wanted_operations(spec)?))
+                Some(self.operations.rows(ctx, sources::wanted_operations(ctx, spec)?))
             }
             PipelineSource::LocalSessions(spec) => {
                 Some(sources::sessions(known, ctx, "$listLocalSessions", spec)?)

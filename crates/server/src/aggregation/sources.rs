@@ -8,7 +8,7 @@ use pando_oplog::session::lsid_doc;
 use pando_session::Sessions;
 use std::time::Duration;
 
-/// The sessions that this node knows. Nobody is logged in, so all belong to nobody.
+/// The sessions that this node knows: the caller's own, or everybody's.
 pub(super) fn sessions(
     known: &Sessions,
     ctx: &OpCtx,
@@ -33,7 +33,9 @@ pub(super) fn sessions(
         return Ok(Vec::new());
     }
     let wall = ctx.env().clock.wall_ms();
-    let rows = known.all(ctx.env().clock.mono());
+    let own = ctx.owner().filter(|_| !all_users);
+    let mut rows = known.all(ctx.env().clock.mono());
+    rows.retain(|(id, _)| own.is_none_or(|own| id.uid == own));
     let row = |(id, idle): (SessionId, Duration)| {
         let mut b = DocBuilder::with_capacity(128);
         b.raw_doc("_id", &lsid_doc(&id));
@@ -44,8 +46,8 @@ pub(super) fn sessions(
 }
 
 /// What a `$currentOp` asks for.
-pub(super) fn wanted_operations(spec: &RawDoc) -> Result<Want> {
-    let mut want = Want::default();
+pub(super) fn wanted_operations(ctx: &OpCtx, spec: &RawDoc) -> Result<Want> {
+    let mut want = Want { owner: ctx.owner(), ..Want::default() };
     for e in spec {
         let name = e.name();
         let flag = match (name, e.value()) {
@@ -74,6 +76,7 @@ pub(super) fn wanted_operations(spec: &RawDoc) -> Result<Want> {
             }
         };
         match name {
+            "allUsers" if flag => want.owner = None,
             "idleConnections" => want.idle_connections = flag,
             "idleCursors" => want.idle_cursors = flag,
             "idleSessions" => want.no_idle_sessions = !flag,

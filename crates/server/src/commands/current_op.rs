@@ -9,7 +9,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let all = args.all == Some(true);
     let filter = args.filter();
     let matcher = pando_query::matcher::Matcher::parse(&filter, &pando_query::QueryCtx::default())?;
-    let rows = server.statistics.operations.rows(ctx, Want { idle_connections: all, ..Want::default() });
+    let owner = ctx.owner().filter(|_| args.own_ops == Some(true));
+    let want = Want { idle_connections: all, owner, ..Want::default() };
+    let rows = server.statistics.operations.rows(ctx, want);
     let mut shown = Vec::with_capacity(rows.len());
     for row in &rows {
         if matcher.matches(row)? {

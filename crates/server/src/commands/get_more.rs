@@ -16,6 +16,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     ctx.arguments_read()?;
     server.instance.metrics.op_counters.getmore.inc();
     let ns = Namespace::unchecked(req.db, args.coll);
+    check_own(server, ctx, args.id)?;
     let txn_number = ctx.txn_number.filter(|_| ctx.in_txn());
     let mut pin = server.crud.cursors.open.pin(args.id, &ns, ctx.lsid.as_ref(), txn_number, ctx.op_id)?;
     if pin.body().is_change_stream() {
@@ -45,6 +46,18 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         });
     }
     Ok(r.0)
+}
+
+/// What one user reads is not handed to another.
+fn check_own(server: &Server, ctx: &OpCtx, id: i64) -> Result<()> {
+    let owner = ctx.owner();
+    match server.crud.cursors.open.whose(id).filter(|_| owner.is_some()) {
+        Some((_, whose)) if whose != owner => {
+            let text = format!("cursor id {id} was not created by the authenticated user");
+            Err(Error::new(ErrorCode::Unauthorized, text))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Fill, then park or end. The second value is the cursor's id, 0 when it is over.

@@ -1,6 +1,7 @@
 //! `killCursors`: the client will not ask for more.
 
 use super::prelude::*;
+use pando_auth::{Action, Target};
 use pando_request::KillCursorsArgs;
 use pando_session::cursors::Killed;
 
@@ -8,6 +9,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let args = KillCursorsArgs::parse(&req)?;
     req.ns()?;
     ctx.arguments_read()?;
+    for id in args.ids() {
+        check_own(server, ctx, id)?;
+    }
     let now = ctx.env().clock.mono();
     let (mut killed, mut not_found) = (Vec::new(), Vec::new());
     for id in args.ids() {
@@ -34,4 +38,18 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         });
     }
     Ok(r)
+}
+
+/// Others' cursors are killed by an action of its own, on what they read.
+fn check_own(server: &Server, ctx: &OpCtx, id: i64) -> Result<()> {
+    let owner = ctx.owner();
+    let Some((ns, whose)) = server.crud.cursors.open.whose(id).filter(|_| owner.is_some()) else {
+        return Ok(());
+    };
+    let who = server.principals.authority(&ctx.client)?;
+    let target = Target::Collection(ns.db(), ns.coll());
+    if whose == owner || who.may(target, &[Action::KillAnyCursor]) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorCode::Unauthorized, format!("not authorized to kill cursor {id} on {ns}")))
 }

@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use pando_access::Named;
+use pando_auth::Target;
 use pando_query::QueryCtx;
 use pando_query::matcher::{Matcher, Place};
 use pando_request::ListCollectionsArgs;
@@ -14,7 +15,12 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         args.filter.map(|f| Matcher::parse_in(Place::Document, f, &QueryCtx::default())).transpose()?;
     let mut docs = Vec::new();
     let definitions = server.access.definitions();
-    for named in definitions.list(req.db) {
+    let who = server.principals.of(ctx)?.filter(|_| args.authorized == Some(true));
+    let may_see = |named: &Named| {
+        let coll = named.ns().coll();
+        who.as_ref().is_none_or(|who| who.has_anything_on(Target::Collection(req.db, coll)))
+    };
+    for named in definitions.list(req.db).into_iter().filter(may_see) {
         let show = |name_only| match &named {
             Named::Collection(c) => c.list_doc(name_only),
             Named::View(v) => match v.buckets().and_then(|ns| definitions.collection(ns)) {

@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use crate::statistics::sizes::database_bytes;
+use pando_auth::Action;
 use pando_query::QueryCtx;
 use pando_query::matcher::{Matcher, Place};
 use pando_request::ListDatabasesArgs;
@@ -15,7 +16,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let mut rows = Vec::new();
     let mut total = 0;
     let definitions = server.access.definitions();
-    for db in definitions.databases() {
+    let who = server.principals.of(ctx)?;
+    let own = |db: &str| who.as_ref().is_none_or(|who| who.has_anything_in(db));
+    let all = who.as_ref().is_none_or(|who| who.may_on_cluster(Action::ListDatabases));
+    let all = all && args.authorized != Some(true);
+    for db in definitions.databases().into_iter().filter(|db| all || own(db)) {
         let size = database_bytes(&server.access, &definitions, &db)?;
         let mut b = DocBuilder::new();
         b.str("name", &db);

@@ -6,6 +6,7 @@ mod principals;
 
 mod aggregate;
 mod apply_ops;
+mod authorization;
 mod backup;
 pub(crate) mod build_info;
 mod bulk_write;
@@ -288,7 +289,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
 
 /// The commands of a process that holds data.
 pub fn registry() -> Registry<Server> {
-    Registry::new(Roles::D, COMMANDS, HANDLERS)
+    Registry::new(Roles::D, COMMANDS, HANDLERS, authorization::CHECKS)
 }
 
 #[cfg(test)]

@@ -87,6 +87,7 @@ impl ClientCursors {
         let info = CursorInfo {
             ns: open.ns,
             lsid: ctx.lsid,
+            owner: ctx.owner(),
             txn_number: ctx.txn_number.filter(|_| ctx.in_txn()),
             no_timeout: open.no_timeout,
             tailable: open.tailable,

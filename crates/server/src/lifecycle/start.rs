@@ -46,6 +46,10 @@ impl Server {
         let maintenance = &server.upkeep.maintenance;
         maintenance.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server.settings))));
         maintenance.add_observer(Arc::new(server.settings.user_writes.clone()));
+        maintenance.add_observer(Arc::new(server.settings.principals.clone()));
+        if server.config.asks_for_logins {
+            server.instance.ask_for_logins();
+        }
         let replicated = server.config.repl_set.is_some();
         if replicated {
             maintenance.judge_builds();
@@ -93,7 +97,12 @@ impl Server {
             replication: role_changes.replication.clone(),
             sessions: role_changes.sessions.clone(),
             settings: role_changes.settings.clone(),
-            principals: Principals::new(&role_changes.env, role_changes.internal.clone()),
+            principals: Principals::new(
+                &role_changes.env,
+                role_changes.internal.clone(),
+                role_changes.settings.principals.clone(),
+                role_changes.config.cluster_keys.clone(),
+            ),
             lifecycle: role_changes.lifecycle.clone(),
         })
     }

@@ -39,7 +39,10 @@ impl Principals {
         let mut chance = [0; NONCE];
         client.env.rng.fill(&mut chance);
         let id = known.as_ref().and_then(|u| u.id);
-        let found = credentials(known.as_ref(), &name, first.mechanism);
+        let (found, others) = match name.is_system() {
+            true => self.credentials_of_members(client, first.mechanism, iterations),
+            false => (credentials(known.as_ref(), &name, first.mechanism), Vec::new()),
+        };
         let answer = client.login().begin(
             Begun {
                 name,
@@ -47,6 +50,7 @@ impl Principals {
                 mechanism: first.mechanism,
                 first: message,
                 found,
+                others,
                 skips_empty: first.skips_empty,
                 in_text: first.in_text,
             },
@@ -76,9 +80,37 @@ impl Principals {
         }
     }
 
+    /// What members prove themselves with: one of the keyfile's keys.
+    fn credentials_of_members(
+        &self,
+        client: &Client,
+        mechanism: Mechanism,
+        iterations: u32,
+    ) -> (Result<Credentials>, Vec<Credentials>) {
+        let mut salt = [0; 28];
+        client.env.rng.fill(&mut salt);
+        let none =
+            || Error::new(ErrorCode::AuthenticationFailed, "This server was started without a keyfile");
+        let accepted = match &self.keyfile {
+            Some(keys) => keys.accepted(mechanism, &salt, iterations),
+            None => Err(none()),
+        };
+        match accepted {
+            Err(why) => (Err(why), Vec::new()),
+            Ok(all) => match all.split_first() {
+                Some((first, others)) => (Ok(first.clone()), others.to_vec()),
+                None => (Err(none()), Vec::new()),
+            },
+        }
+    }
+
     fn admit(&self, client: &Client, user: LoggedIn) -> Result<()> {
         let about = (user.name.clone(), user.mechanism);
-        if let Err(why) = self.check_admission(client, &user) {
+        let checked = match user.name.is_system() {
+            true => Ok(()),
+            false => self.check_admission(client, &user),
+        };
+        if let Err(why) = checked {
             return Err(failed(client, Some(about), &why));
         }
         client.login().admit(user)?;
@@ -149,7 +181,7 @@ fn failed(client: &Client, about: Option<(UserName, Mechanism)>, why: &Error) ->
     Error::new(ErrorCode::AuthenticationFailed, "Authentication failed.")
 }
 
-fn peers_of(client: &Client) -> Peers {
+pub(super) fn peers_of(client: &Client) -> Peers {
     let address = |text: Option<&str>| -> Option<IpAddr> { Some(text?.parse::<SocketAddr>().ok()?.ip()) };
     Peers { client: address(client.remote.as_deref()), server: address(client.local.as_deref()) }
 }

@@ -1,26 +1,33 @@
 //! Users and roles of this server: documents of `admin.system.users` and `admin.system.roles`, which every member has.
 //!
 //! What they mean is in `pando_auth`; here they are read and written. A change is one unit of work on one document, so two commands that change the same
-//! user at once both take effect. Nothing is kept in memory yet.
+//! user at once both take effect. What connections may do is kept until something changes ([`authority`]).
 
+pub(crate) mod authority;
 pub(crate) mod login;
 
 use crate::settings::versions_ns;
+use authority::PrincipalsVersion;
 use pando_access::{ByCtx, InternalCollections, LogAs};
 use pando_auth::roles::{Role, RoleName, Roles};
 use pando_auth::scram::Decoy;
-use pando_auth::{User, UserName};
+use pando_auth::{ClusterKeys, User, UserName};
 use pando_base::{Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, Document, RawDoc, doc};
 use pando_command::OpCtx;
 use pando_env::Env;
 use pando_storage::ReadAt;
+use std::sync::Arc;
 
 /// The users and roles that are kept.
 pub(crate) struct Principals {
     internal: InternalCollections,
     /// What users that are not there are challenged with.
     decoy: Decoy,
+    version: PrincipalsVersion,
+    authorities: authority::Authorities,
+    /// Keys that members log in with.
+    keyfile: Option<Arc<ClusterKeys>>,
 }
 
 pub(crate) fn users_ns() -> Namespace {
@@ -31,10 +38,15 @@ pub(crate) fn roles_ns() -> Namespace {
 }
 
 impl Principals {
-    pub(crate) fn new(env: &Env, internal: InternalCollections) -> Principals {
+    pub(crate) fn new(
+        env: &Env,
+        internal: InternalCollections,
+        version: PrincipalsVersion,
+        keyfile: Option<Arc<ClusterKeys>>,
+    ) -> Principals {
         let mut secret = [0; 32];
         env.rng.fill(&mut secret);
-        Principals { internal, decoy: Decoy::new(&secret) }
+        Principals { internal, decoy: Decoy::new(&secret), version, authorities: Default::default(), keyfile }
     }
 
     pub(crate) fn user(&self, name: &UserName) -> Result<Option<User>> {

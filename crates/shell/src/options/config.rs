@@ -1,6 +1,7 @@
 //! A server's configuration: settings with their meaning, defaults and cross-checks applied.
 
 use super::parse::{Refusal, Settings};
+use super::security::{self, Security};
 use crate::log::Destination;
 use pando_base::limits;
 use pando_bson::Document;
@@ -40,6 +41,7 @@ pub struct Config {
     pub fork: bool,
     pub pid_file: Option<PathBuf>,
     pub repair: bool,
+    pub security: Security,
     pub set_parameters: Vec<(String, String)>,
     /// The command line (`getCmdLineOpts.argv`).
     pub argv: Vec<String>,
@@ -87,6 +89,7 @@ impl Default for Config {
             fork: false,
             pid_file: None,
             repair: false,
+            security: Security::default(),
             set_parameters: Vec::new(),
             argv: Vec::new(),
             parsed: Document::new(),
@@ -123,9 +126,7 @@ impl Config {
                 return Err(format!("{key}: TLS is not supported yet"));
             }
         }
-        if s.text("security.authorization").is_some_and(|v| v != "disabled") {
-            return Err("security.authorization: authentication is not supported yet".to_owned());
-        }
+        c.security = security::of_settings(s, cwd)?;
         for (name, text) in s.pairs("setParameter") {
             match name.as_str() {
                 "logLevel" => c.log.verbosity = level(name, text)?,
@@ -410,7 +411,7 @@ fn component_levels(out: &mut Vec<(Component, u8)>, path: &str, tree: &Document)
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse::{command_line, config_file};
+    use super::super::parse::command_line;
     use super::*;
 
     fn config(line: &str) -> Result<Config, Refusal> {
@@ -466,8 +467,6 @@ mod tests {
         ] {
             assert!(config(line).is_err(), "{line}");
         }
-        let s = config_file("security:\n  authorization: enabled\n").unwrap();
-        assert!(Config::from_settings(&s, Vec::new(), Path::new("/")).is_err());
     }
 
     #[test]

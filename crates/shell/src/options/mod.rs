@@ -2,6 +2,7 @@
 
 pub mod config;
 pub mod parse;
+pub mod security;
 pub mod table;
 mod yaml;
 

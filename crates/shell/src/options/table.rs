@@ -254,15 +254,20 @@ const SHARDING: &[Opt] = &[
     refused("", "sharding.clusterRole", Text, "sharding is not supported yet"),
 ];
 
-const NO_AUTH_YET: &str = "authentication is not supported yet: bind to localhost and start without it";
+const NO_AUTH_YET: &str = "not supported yet";
 
 const SECURITY: &[Opt] = &[
-    none("noauth", "", Flag, "Run without authentication (the only mode so far)"),
-    refused("auth", "", Flag, NO_AUTH_YET),
+    opt("noauth", "", Flag, "Run without authentication (the default)"),
+    opt("auth", "", Flag, "Clients log in, and may do what they have been granted"),
     opt("", "security.authorization", Text, ""),
-    refused("keyFile", "security.keyFile", Text, NO_AUTH_YET),
-    refused("clusterAuthMode", "security.clusterAuthMode", Text, NO_AUTH_YET),
-    refused("transitionToAuth", "security.transitionToAuth", Flag, NO_AUTH_YET),
+    opt("keyFile", "security.keyFile", Text, "Key that members log in to each other with; implies --auth"),
+    opt("clusterAuthMode", "security.clusterAuthMode", Text, "How members log in to each other: keyFile"),
+    opt(
+        "transitionToAuth",
+        "security.transitionToAuth",
+        Flag,
+        "Log in to other members, and ask nobody to (while members are restarted one by one)",
+    ),
     refused("clusterIpSourceAllowlist", "security.clusterIpSourceAllowlist", Text, NO_AUTH_YET),
     opt("noscripting", "", Flag, "Refuse $where, $function and $accumulator (the default here)"),
     opt("", "security.javascriptEnabled", Flag, ""),

@@ -128,7 +128,7 @@ pub fn rig(max_connections: usize) -> Rig {
     let (instance, port) = rt.block_on(async {
         let env = pando_env_tokio::env(&dir, Log::none(), pando_env_tokio::RealNet::default()).unwrap();
         let instance = Instance::new(env.clone(), Params::new());
-        let registry = Registry::new(Roles::D, ROWS, HANDLERS);
+        let registry = Registry::new(Roles::D, ROWS, HANDLERS, &[]);
         let toy = Toy { members: members.clone(), instance: instance.clone(), registry };
         let service = Service::new(Arc::new(toy), |toy| &toy.registry);
         let hosts = ["127.0.0.1".to_owned()];

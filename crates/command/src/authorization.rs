@@ -1,0 +1,84 @@
+//! Whether a client may run the command that it sent: the one check of it, made by the pipeline before the handler.
+//!
+//! ```text
+//!   nobody has to log in here, or the server asks itself ─► may
+//!   open ─► may                                no login ─► 13 "requires authentication"
+//!   the row's actions on its resource, or what the command says of its arguments ─► may, or 13 "not authorized"
+//! ```
+//! What a statement needs beside (a collection that a stage reads, another's cursor) is part of what the command says.
+
+use crate::privilege::{Privileges, Resource};
+use crate::spec::{Command, Flags, Registry};
+use crate::{Node, OpCtx, Request};
+use pando_auth::{Action, Authority, Target};
+use pando_base::limits::UNAUTHORIZED_SHOWN_BYTES_MAX;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{DocBuilder, Value};
+
+/// What a command says of its arguments: whether somebody may run it with these. Arguments that cannot be read are no matter of
+/// privileges: the check says what it can say without them, and the command says what is wrong.
+pub type Check<S> = fn(&S, &OpCtx, &Request<'_>, &Authority) -> Result<bool>;
+
+/// 13 where the client may not run this command.
+pub(crate) fn check<S: Node>(spec: &Command<S>, node: &S, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
+    let client = &ctx.client;
+    if !client.instance.asks_for_logins() || !client.is_connection() || spec.privileges == Privileges::Open {
+        return Ok(());
+    }
+    let who = node.authority(client)?;
+    if !who.is_logged_in() {
+        let text = format!("command {} requires authentication", spec.name);
+        return Err(Error::new(ErrorCode::Unauthorized, text));
+    }
+    if Registry::may_run(spec, node, ctx, req, &who)? { Ok(()) } else { Err(refused(spec.flags, req)) }
+}
+
+impl<S> Registry<S> {
+    /// Whether somebody who has logged in may run a command, in the request itself or within another one.
+    pub fn may_run(
+        command: &Command<S>,
+        node: &S,
+        ctx: &OpCtx,
+        req: &Request<'_>,
+        who: &Authority,
+    ) -> Result<bool> {
+        Ok(match command.privileges {
+            Privileges::Open | Privileges::Login => true,
+            Privileges::Needs(on, actions) => who.may(target(on, req), actions),
+            Privileges::Internal => who.may_on_cluster(Action::Internal),
+            Privileges::ByArguments => match command.check {
+                Some(check) => check(node, ctx, req, who)?,
+                None => who.may_on_cluster(Action::Internal),
+            },
+        })
+    }
+}
+
+fn target<'a>(on: Resource, req: &Request<'a>) -> Target<'a> {
+    match (on, req.first().value()) {
+        (Resource::Cluster, _) => Target::Cluster,
+        (Resource::Collection, Value::String(name)) => Target::Collection(req.db, name),
+        (Resource::Database | Resource::Collection, _) => Target::Database(req.db),
+    }
+}
+
+fn refused(flags: Flags, req: &Request<'_>) -> Error {
+    let mut shown = DocBuilder::new();
+    for e in req.body {
+        match e.name_bytes() {
+            b"pwd" if flags.has(Flags::SENSITIVE) => {
+                shown.str("pwd", "xxx");
+            }
+            _ => {
+                shown.elem(e);
+            }
+        }
+    }
+    let mut shown = shown.finish().to_string();
+    if shown.len() > UNAUTHORIZED_SHOWN_BYTES_MAX {
+        let end = (0..=UNAUTHORIZED_SHOWN_BYTES_MAX).rev().find(|at| shown.is_char_boundary(*at));
+        shown.truncate(end.unwrap_or(0));
+        shown.push_str("...");
+    }
+    Error::new(ErrorCode::Unauthorized, format!("not authorized on {} to execute command {shown}", req.db))
+}

@@ -1,0 +1,67 @@
+//! Operations, sessions, cursors and figures of the server.
+
+use super::text;
+use crate::Server;
+use pando_auth::Action::{
+    CollStats, EnableProfiler, Find, Impersonate, Inprog, KillAnySession, Killop, ReplSetGetStatus,
+    ServerStatus,
+};
+use pando_auth::{Authority, Target};
+use pando_base::Result;
+use pando_command::{Client, OpCtx, Request};
+use std::sync::Arc;
+
+/// What it looks at is its own: the command looks at whose each is.
+pub(super) fn of_its_own(_: &Server, _: &OpCtx, _: &Request<'_>, _: &Authority) -> Result<bool> {
+    Ok(true)
+}
+
+pub(super) fn current_op(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    let own = req.body.get("$ownOps").is_some_and(|v| v.is_truthy());
+    Ok(own || who.may_on_cluster(Inprog))
+}
+
+/// Everybody may end what it began itself.
+pub(super) fn kill_op(server: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    if who.may_on_cluster(Killop) {
+        return Ok(true);
+    }
+    let wanted = req.body.get("op").and_then(|v| v.as_i64()).and_then(|n| u32::try_from(n).ok());
+    let is_it = |c: &&Arc<Client>| c.active_op().is_some_and(|op| Some(op.op_id) == wanted);
+    let running = server.instance.clients.all();
+    let its_client = running.iter().find(is_it);
+    Ok(its_client.is_some_and(|c| {
+        let login = c.login();
+        login.user().is_some_and(|u| Some(&u.name) == who.user())
+    }))
+}
+
+pub(super) fn kill_by_pattern(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    let patterns = req.first().value().as_array();
+    let acts_for_others = patterns.into_iter().flatten().filter_map(|e| e.value().as_doc());
+    let acts_for_others =
+        acts_for_others.into_iter().any(|d| d.get("users").is_some() || d.get("roles").is_some());
+    Ok(who.may_on_cluster(KillAnySession) && (!acts_for_others || who.may_on_cluster(Impersonate)))
+}
+
+/// To look at the level is to read what is profiled.
+pub(super) fn profile(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    let looks = req.first().value().as_i64() == Some(-1)
+        && ["slowms", "sampleRate", "filter"].iter().all(|name| req.body.get(name).is_none());
+    let may_look = looks && who.may(Target::Collection(req.db, "system.profile"), &[Find]);
+    Ok(may_look || who.may(Target::Database(req.db), &[EnableProfiler]))
+}
+
+pub(super) fn profiling_filter(_: &Server, _: &OpCtx, _: &Request<'_>, who: &Authority) -> Result<bool> {
+    Ok(who.may_on_all_normal(&[EnableProfiler]))
+}
+
+pub(super) fn file_md5(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    let chunks = format!("{}.chunks", text(req.body, "root").unwrap_or("fs"));
+    Ok(who.may(Target::Collection(req.db, &chunks), &[Find]))
+}
+
+pub(super) fn diagnostic_data(_: &Server, _: &OpCtx, _: &Request<'_>, who: &Authority) -> Result<bool> {
+    Ok(who.may(Target::Cluster, &[ServerStatus, ReplSetGetStatus])
+        && who.may(Target::Collection("local", "oplog.rs"), &[CollStats]))
+}

@@ -1,0 +1,133 @@
+//! Users and roles: whoever grants something must be allowed to grant it where it belongs.
+
+use super::text;
+use crate::Server;
+use pando_auth::Action::{
+    ChangeCustomData, ChangeOwnCustomData, ChangeOwnPassword, ChangePassword, CreateRole, CreateUser,
+    GrantRole, RevokeRole, SetAuthenticationRestriction, ViewRole, ViewUser,
+};
+use pando_auth::roles::RoleName;
+use pando_auth::{Action, Authority, Target, UserName};
+use pando_base::Result;
+use pando_bson::{RawDoc, Value};
+use pando_command::{OpCtx, Request};
+
+/// `action` in the database of each role that the list names.
+fn may_for_roles(req: &Request<'_>, list: &str, who: &Authority, action: Action) -> bool {
+    let roles = req.body.get(list).and_then(|v| v.as_array());
+    roles.into_iter().flatten().all(|e| {
+        let db = e.value().as_doc().and_then(|d| text(d, "db")).unwrap_or(req.db);
+        who.may(Target::Database(db), &[action])
+    })
+}
+
+/// `action` in the database of each resource that the privileges are on; in `admin` for those of no database.
+fn may_for_privileges(req: &Request<'_>, who: &Authority, action: Action) -> bool {
+    let privileges = req.body.get("privileges").and_then(|v| v.as_array());
+    privileges.into_iter().flatten().all(|e| {
+        let resource = e.value().as_doc().and_then(|p| p.get("resource")).and_then(|r| r.as_doc());
+        let db = resource.and_then(|r| text(r, "db")).filter(|db| !db.is_empty());
+        match db {
+            Some(db) => who.may(Target::Database(db), &[action]),
+            None => who.may(Target::Database("admin"), &[action]),
+        }
+    })
+}
+
+/// From where somebody may log in is an action of its own.
+fn may_restrict(req: &Request<'_>, who: &Authority) -> bool {
+    let restricts = req.body.get("authenticationRestrictions").is_some();
+    !restricts || who.may(Target::Database(req.db), &[SetAuthenticationRestriction])
+}
+
+pub(super) fn create_user(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    Ok(who.may(Target::Database(req.db), &[CreateUser])
+        && may_for_roles(req, "roles", who, GrantRole)
+        && may_restrict(req, who))
+}
+
+pub(super) fn update_user(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    let is_own = who.user().is_some_and(|u| u.db == req.db && req.first().value().as_str() == Some(&u.user));
+    let on_own = |action, own_action| {
+        who.may(Target::Database(req.db), &[action])
+            || is_own && who.may(Target::Database(req.db), &[own_action])
+    };
+    let given = |name: &str| req.body.get(name).is_some();
+    Ok((!given("pwd") || on_own(ChangePassword, ChangeOwnPassword))
+        && (!given("customData") || on_own(ChangeCustomData, ChangeOwnCustomData))
+        && (!given("roles")
+            || who.may_on_all_normal(&[RevokeRole]) && may_for_roles(req, "roles", who, GrantRole))
+        && may_restrict(req, who))
+}
+
+pub(super) fn create_role(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    Ok(who.may(Target::Database(req.db), &[CreateRole])
+        && may_for_roles(req, "roles", who, GrantRole)
+        && may_for_privileges(req, who, GrantRole)
+        && may_restrict(req, who))
+}
+
+pub(super) fn update_role(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    Ok(who.may_on_all_normal(&[RevokeRole])
+        && may_for_roles(req, "roles", who, GrantRole)
+        && may_for_privileges(req, who, GrantRole)
+        && may_restrict(req, who))
+}
+
+pub(super) fn grant_roles(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    Ok(may_for_roles(req, "roles", who, GrantRole))
+}
+pub(super) fn revoke_roles(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    Ok(may_for_roles(req, "roles", who, RevokeRole))
+}
+pub(super) fn grant_privileges(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    Ok(may_for_privileges(req, who, GrantRole))
+}
+pub(super) fn revoke_privileges(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    Ok(may_for_privileges(req, who, RevokeRole))
+}
+
+/// What `usersInfo` and `rolesInfo` are asked about.
+enum About<'a> {
+    Database,
+    Everything,
+    These(Vec<(&'a str, &'a str)>),
+}
+
+fn about<'a>(req: &Request<'a>, field: &str) -> About<'a> {
+    let one = |v: Value<'a>| -> Option<(&'a str, &'a str)> {
+        match v {
+            Value::String(name) => Some((name, req.db)),
+            Value::Document(d) => Some((text(d, field)?, text(d, "db").unwrap_or(req.db))),
+            _ => None,
+        }
+    };
+    let all = |d: &RawDoc| d.get("forAllDBs").is_some_and(|v| v.is_truthy());
+    match req.first().value() {
+        Value::Document(d) if all(d) => About::Everything,
+        Value::Array(list) => About::These(list.iter().filter_map(|e| one(e.value())).collect()),
+        v => one(v).map_or(About::Database, |found| About::These(vec![found])),
+    }
+}
+
+/// Everybody may look at itself.
+pub(super) fn users_info(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    Ok(match about(req, "user") {
+        About::Database => who.may(Target::Database(req.db), &[ViewUser]),
+        About::Everything => who.may_on_cluster(ViewUser),
+        About::These(users) => users.iter().all(|(user, db)| {
+            who.user() == Some(&UserName::new(*user, *db)) || who.may(Target::Database(db), &[ViewUser])
+        }),
+    })
+}
+
+/// And at its roles.
+pub(super) fn roles_info(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    Ok(match about(req, "role") {
+        About::Database => who.may(Target::Database(req.db), &[ViewRole]),
+        About::Everything => who.may_on_cluster(ViewRole),
+        About::These(roles) => roles.iter().all(|(role, db)| {
+            who.roles().contains(&RoleName::new(*role, *db)) || who.may(Target::Database(db), &[ViewRole])
+        }),
+    })
+}

@@ -1,0 +1,109 @@
+//! Writes: what is changed, whether a document may come in by it, and what is bypassed.
+
+use super::{collection, each, is_on, may_write, split, text};
+use crate::Server;
+use pando_auth::Action::{AppendOplogNote, ApplyOps, Find, ForceUUID, Insert, Remove, Update, UseUUID};
+use pando_auth::{Action, Authority, Target};
+use pando_base::Result;
+use pando_base::limits::BSON_DEPTH_MAX;
+use pando_bson::{RawDoc, Value};
+use pando_command::{OpCtx, Registry, Request};
+
+pub(super) fn insert(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    Ok(may_write(who, req.body, Target::Collection(req.db, collection(req)), &[Insert]))
+}
+
+pub(super) fn update(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    let target = Target::Collection(req.db, collection(req));
+    let upserts = each(req, "updates").iter().any(|u| is_on(u, "upsert"));
+    let actions: &[Action] = if upserts { &[Update, Insert] } else { &[Update] };
+    Ok(may_write(who, req.body, target, actions))
+}
+
+pub(super) fn find_and_modify(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    let target = Target::Collection(req.db, collection(req));
+    let actions: &[Action] = match (is_on(req.body, "remove"), is_on(req.body, "upsert")) {
+        (true, _) => &[Find, Remove],
+        (false, true) => &[Find, Update, Insert],
+        (false, false) => &[Find, Update],
+    };
+    Ok(may_write(who, req.body, target, actions))
+}
+
+pub(super) fn bulk_write(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    let names: Vec<&str> = each(req, "nsInfo").iter().map(|d| text(d, "ns").unwrap_or_default()).collect();
+    Ok(each(req, "ops").iter().all(|op| {
+        let Some(first) = op.first() else { return true };
+        let at = first.value().as_i64().and_then(|n| usize::try_from(n).ok());
+        let (db, coll) = split(at.and_then(|at| names.get(at)).copied().unwrap_or_default());
+        let actions: &[Action] = match (first.name(), is_on(op, "upsert")) {
+            ("insert", _) => &[Insert],
+            ("delete", _) => &[Remove],
+            (_, true) => &[Update, Insert],
+            _ => &[Update],
+        };
+        may_write(who, req.body, Target::Collection(db, coll), actions)
+    }))
+}
+
+/// Entries of an oplog: what each would need as a command. Nothing that is not understood is let in but by who may everything.
+pub(super) fn apply_ops(server: &Server, ctx: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    let Value::Array(ops) = req.first().value() else { return Ok(true) };
+    let plain = !is_on(req.body, "alwaysUpsert") && req.body.get("preCondition").is_none();
+    if ops.is_empty() || !plain {
+        return Ok(who.may_everything());
+    }
+    Ok(who.may_on_cluster(ApplyOps) && may_apply(server, ctx, ops, who, 0)?)
+}
+
+fn may_apply(server: &Server, ctx: &OpCtx, ops: &RawDoc, who: &Authority, depth: usize) -> Result<bool> {
+    for op in ops.iter().filter_map(|e| e.value().as_doc()) {
+        let (db, coll) = split(text(op, "ns").unwrap_or_default());
+        let target = Target::Collection(db, coll);
+        let by_uuid = op.get("ui").is_none() || who.may_on_cluster(UseUUID);
+        let may = match text(op, "op") {
+            Some("i") => who.may(target, &[Insert]),
+            Some("u") if is_on(op, "b") => who.may(target, &[Update, Insert]),
+            Some("u") => who.may(target, &[Update]),
+            Some("d") => who.may(target, &[Remove]),
+            Some("c") => may_apply_command(server, ctx, op, db, who, depth)?,
+            Some("n") => who.may_on_cluster(AppendOplogNote),
+            None => who.may_everything(),
+            Some(_) => true,
+        };
+        if !may || !by_uuid {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn may_apply_command(
+    server: &Server,
+    ctx: &OpCtx,
+    op: &RawDoc,
+    db: &str,
+    who: &Authority,
+    depth: usize,
+) -> Result<bool> {
+    let Some(body) = op.get("o").and_then(|v| v.as_doc()) else { return Ok(who.may_everything()) };
+    let Some(first) = body.first() else { return Ok(who.may_everything()) };
+    if op.get("ui").is_some() && !who.may_on_cluster(ForceUUID) {
+        return Ok(false);
+    }
+    if first.name() == "applyOps" {
+        let Value::Array(ops) = first.value() else { return Ok(true) };
+        return Ok(depth < BSON_DEPTH_MAX && may_apply(server, ctx, ops, who, depth + 1)?);
+    }
+    let Some(command) = server.registry.find(first.name()) else { return Ok(who.may_everything()) };
+    let req = Request {
+        name: command.name,
+        invoked_as: first.name(),
+        db,
+        body,
+        sequences: &[],
+        exhaust_allowed: false,
+        legacy: false,
+    };
+    Registry::may_run(command, server, ctx, &req, who)
+}

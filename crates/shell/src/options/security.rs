@@ -1,0 +1,88 @@
+//! Who has to log in, and what members log in to each other with.
+
+use super::{Refusal, Settings};
+use std::path::{Path, PathBuf};
+
+/// `security` of the configuration.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Security {
+    /// Clients have to log in, and may do what they have been granted.
+    pub authorization: bool,
+    pub key_file: Option<PathBuf>,
+}
+
+/// From checked settings; relative paths are taken from `cwd`.
+pub(super) fn of_settings(s: &Settings, cwd: &Path) -> Result<Security, Refusal> {
+    let key_file = s.text("security.keyFile").map(|p| cwd.join(p));
+    let wanted = match s.text("security.authorization") {
+        Some("enabled") => Some(true),
+        Some("disabled") => Some(false),
+        Some(other) => {
+            return Err(format!(
+                "Bad value for security.authorization: {other}; expected 'enabled' or 'disabled'"
+            ));
+        }
+        None if s.flag("auth") => Some(true),
+        None if s.flag("noauth") => Some(false),
+        None => None,
+    };
+    if s.flag("auth") && s.flag("noauth") {
+        return Err("BadValue: Cannot specify both --auth and --noauth".to_owned());
+    }
+    match s.text("security.clusterAuthMode") {
+        None | Some("keyFile") => {}
+        Some("sendKeyFile" | "sendX509" | "x509") => {
+            return Err("security.clusterAuthMode: members log in with a keyFile so far".to_owned());
+        }
+        Some(other) => {
+            return Err(format!("BadValue: unsupported value for clusterAuthMode {other}"));
+        }
+    }
+    let in_transition = s.flag("security.transitionToAuth");
+    if in_transition && key_file.is_none() {
+        return Err(
+            "BadValue: --transitionToAuth must be used with keyFile or x509 authentication".to_owned()
+        );
+    }
+    if in_transition && wanted == Some(true) {
+        return Err("BadValue: --transitionToAuth cannot be used with --auth".to_owned());
+    }
+    // Members that ask each other who they are ask clients, too.
+    let authorization = wanted.unwrap_or(key_file.is_some() && !in_transition);
+    Ok(Security { authorization, key_file })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::parse::command_line;
+
+    fn of(line: &str) -> Result<Security, Refusal> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        of_settings(&command_line(&words)?, Path::new("/etc"))
+    }
+
+    #[test]
+    fn a_keyfile_implies_that_clients_log_in() {
+        assert_eq!(of("").unwrap(), Security::default());
+        let key_file = Some(PathBuf::from("/etc/k"));
+        assert_eq!(of("--keyFile k").unwrap(), Security { authorization: true, key_file: key_file.clone() });
+        let open = Security { authorization: false, key_file };
+        assert_eq!(of("--keyFile k --transitionToAuth").unwrap(), open);
+        assert_eq!(of("--keyFile k --noauth").unwrap(), open);
+        assert!(of("--auth").unwrap().authorization);
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused() {
+        for line in [
+            "--auth --noauth",
+            "--transitionToAuth",
+            "--transitionToAuth --keyFile k --auth",
+            "--clusterAuthMode x509",
+            "--clusterAuthMode nonsense",
+        ] {
+            assert!(of(line).is_err(), "{line}");
+        }
+    }
+}
