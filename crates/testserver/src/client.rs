@@ -1,6 +1,7 @@
 //! A client of one connection: OP_MSG out, OP_MSG in.
 
-use pando_bson::{Bson, DocBuf, Document, RawDoc};
+use pando_auth::{Mechanism, Password, scram};
+use pando_bson::{Binary, Bson, DocBuf, Document, RawDoc, doc};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -83,6 +84,24 @@ impl Client {
     pub async fn admin(&mut self, mut command: Document) -> Document {
         command.set("$db", "admin");
         self.ok(command).await
+    }
+    /// Logs in with SCRAM-SHA-256, which must succeed.
+    pub async fn log_in(&mut self, db: &str, user: &str, password: &str) {
+        let binary = |bytes: Vec<u8>| Bson::Binary(Binary { subtype: 0, bytes });
+        let payload = |reply: &Document| match reply.get("payload") {
+            Some(Bson::Binary(b)) => b.bytes.clone(),
+            other => panic!("no payload: {other:?}"),
+        };
+        let (mut mine, first) =
+            scram::Client::start(Mechanism::ScramSha256, user, Password::new(password), &[7; 18]);
+        let options = doc! { "skipEmptyExchange": true };
+        let start = doc! { "saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": binary(first),
+        "options": options, "$db": db };
+        let challenge = self.ok(start).await;
+        let proof = mine.prove(&payload(&challenge)).expect("a challenge");
+        let proof = doc! { "saslContinue": 1, "conversationId": 1, "payload": binary(proof), "$db": db };
+        let last = self.ok(proof).await;
+        mine.verify(&payload(&last)).expect("the server knows the password");
     }
     /// Runs a command that must succeed, its write concern included.
     pub async fn ok(&mut self, command: Document) -> Document {

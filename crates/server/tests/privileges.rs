@@ -1,0 +1,312 @@
+//! Who may run what, compared with a real server: `recorded/privileges.jsonl` holds requests, and who of the users below is not told 13
+//! by 6.0.5 (`tests/drivers/privileges.py` asks it). Where this server decides otherwise, the line says why.
+
+#![allow(clippy::unwrap_used)]
+
+use pando_auth::roles::Resolved;
+use pando_auth::{Action, ActionSet, Authority, ClusterKeys, Keyfile, Privileges, UserName};
+use pando_bson::{Bson, Document, doc};
+use pando_command::{COMMANDS, OpCtx, Registry, Request, privilege};
+use pando_testserver::{Client, Running, Set, World, run};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+const RECORDED: &str = include_str!("recorded/privileges.jsonl");
+
+const ROLES: [(&str, &str); 24] = [
+    ("read", "test"),
+    ("readWrite", "test"),
+    ("dbAdmin", "test"),
+    ("dbOwner", "test"),
+    ("userAdmin", "test"),
+    ("enableSharding", "admin"),
+    ("read", "admin"),
+    ("readWrite", "admin"),
+    ("dbAdmin", "admin"),
+    ("dbOwner", "admin"),
+    ("userAdmin", "admin"),
+    ("readAnyDatabase", "admin"),
+    ("readWriteAnyDatabase", "admin"),
+    ("userAdminAnyDatabase", "admin"),
+    ("dbAdminAnyDatabase", "admin"),
+    ("clusterAdmin", "admin"),
+    ("clusterManager", "admin"),
+    ("clusterMonitor", "admin"),
+    ("hostManager", "admin"),
+    ("backup", "admin"),
+    ("restore", "admin"),
+    ("root", "admin"),
+    ("__queryableBackup", "admin"),
+    ("__system", "admin"),
+];
+
+/// Passwords are cheap to check here.
+async fn asking(world: &World) -> Running {
+    world
+        .start(|c| {
+            c.asks_for_logins = true;
+            c.repl_set = Some("rs".to_owned());
+            c.auto_initiate = Some(format!("127.0.0.1:{}", c.port));
+            for name in ["scramIterationCount", "scramSHA256IterationCount"] {
+                c.params.set_at_startup(name, "5000").unwrap();
+            }
+        })
+        .await
+}
+
+async fn as_user(server: &Running, user: &str) -> Client {
+    let mut c = server.connect().await;
+    c.log_in("admin", user, "x").await;
+    c
+}
+
+fn list(items: impl IntoIterator<Item = Bson>) -> Bson {
+    Bson::Array(items.into_iter().collect())
+}
+
+async fn make_users(server: &Running) -> Vec<(String, Option<String>)> {
+    let mut first = server.connect().await;
+    let system = list([doc! { "role": "__system", "db": "admin" }.into()]);
+    first.admin(doc! { "createUser": "boss", "pwd": "x", "roles": list(["root".into()]) }).await;
+    let mut boss = as_user(server, "boss").await;
+    boss.admin(doc! { "grantRolesToUser": "boss", "roles": system }).await;
+    let mut users = vec![("-".to_owned(), None), ("norole".to_owned(), Some("norole.".to_owned()))];
+    boss.admin(doc! { "createUser": "norole.", "pwd": "x", "roles": list([]) }).await;
+    for (role, db) in ROLES {
+        let user = format!("{role}.{db}");
+        let roles = list([doc! { "role": role, "db": db }.into()]);
+        boss.admin(doc! { "createUser": user.as_str(), "pwd": "x", "roles": roles }).await;
+        users.push((format!("{role}@{db}"), Some(user)));
+    }
+    for coll in ["a", "b", "c", "m"] {
+        let docs = list([doc! { "_id": 100, "x": 1 }.into()]);
+        boss.ok(doc! { "insert": coll, "documents": docs }).await;
+    }
+    boss.ok(doc! { "create": "v", "viewOn": "a", "pipeline": list([]) }).await;
+    boss.ok(doc! { "create": "s", "timeseries": doc! { "timeField": "t" } }).await;
+    users
+}
+
+fn texts(d: &Document, field: &str) -> Option<BTreeSet<String>> {
+    let all = d.get(field)?.as_array()?.iter();
+    Some(all.map(|v| v.as_str().unwrap().to_owned()).collect())
+}
+
+#[test]
+fn every_built_in_role_may_what_it_may_on_a_real_server() {
+    run(async {
+        let world = World::new();
+        let server = asking(&world).await;
+        let users = make_users(&server).await;
+        let requests: Vec<Document> =
+            RECORDED.lines().map(|line| pando_bson::extjson::parse(line).unwrap()).collect();
+        let mut pairs = 0;
+        let mut wrong = Vec::new();
+        for (name, user) in &users {
+            let mut c = match user {
+                Some(user) => as_user(&server, user).await,
+                None => server.connect().await,
+            };
+            for r in &requests {
+                let text = |field: &str| r.get(field).and_then(Bson::as_str).unwrap_or_default();
+                let mut cmd = r.get("cmd").and_then(Bson::as_doc).unwrap().clone();
+                if text("id").starts_with("usersInfo self") {
+                    let user = user.as_deref().unwrap_or("nobody");
+                    cmd = doc! { "usersInfo": doc! { "user": user, "db": "admin" } };
+                }
+                cmd.push("$db", text("db"));
+                let reply = c.run(cmd).await;
+                let in_write = reply.get("writeErrors").and_then(Bson::as_array).and_then(|e| e[0].as_doc());
+                let code = in_write.unwrap_or(&reply).get("code").and_then(Bson::as_i64);
+                let expected = texts(r, "here").or_else(|| texts(r, "allowed")).unwrap();
+                assert!(r.get("here").is_none() || r.get("why").is_some());
+                pairs += 1;
+                if (code != Some(13)) != expected.contains(name) {
+                    wrong.push(format!("{} as {name}: {code:?}", text("id")));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{} of {pairs}: {wrong:#?}", wrong.len());
+        assert!(pairs > 12_000, "{pairs}");
+        server.shut_down().await;
+    });
+}
+
+/// A row's actions are enough, and each of them is needed.
+#[test]
+fn one_action_less_is_not_enough() {
+    run(async {
+        let world = World::new();
+        let server = world.start_standalone().await;
+        let client = server.server.instance.internal_client("test");
+        let ctx = OpCtx::internal(client, "test", "test");
+        let mut rows = 0;
+        for row in COMMANDS {
+            let privilege::Privileges::Needs(on, actions) = row.privileges else { continue };
+            let Some(command) = server.server.registry.find(row.name) else { continue };
+            let resource = match on {
+                privilege::Resource::Cluster => pando_auth::Resource::Cluster,
+                privilege::Resource::Database => pando_auth::Resource::collection("test", ""),
+                privilege::Resource::Collection => pando_auth::Resource::collection("test", "a"),
+            };
+            let may = |actions: &[Action]| {
+                let mut privileges = Privileges::new();
+                privileges.allow(resource.clone(), ActionSet::of(actions));
+                let resolved = Resolved { privileges, ..Resolved::default() };
+                let who = Authority::of_user(UserName::new("u", "test"), resolved);
+                let mut body = Document::new();
+                body.push(row.name, "a");
+                let body = body.to_raw();
+                let req = Request {
+                    name: row.name,
+                    invoked_as: row.name,
+                    db: "test",
+                    body: &body,
+                    sequences: &[],
+                    exhaust_allowed: false,
+                    legacy: false,
+                };
+                Registry::may_run(command, &*server.server, &ctx, &req, &who).unwrap()
+            };
+            rows += 1;
+            assert!(may(actions), "{}", row.name);
+            for without in actions {
+                let others: Vec<Action> = Action::ALL.iter().copied().filter(|a| a != without).collect();
+                assert!(!may(&others), "{} without {}", row.name, without.name());
+            }
+        }
+        assert!(rows > 60, "{rows}");
+        assert_eq!(server.server.registry.unchecked(), Vec::<&str>::new());
+        server.shut_down().await;
+    });
+}
+
+/// What answers whoever has not logged in. To be reviewed with each change.
+#[test]
+fn few_commands_are_open_to_everybody() {
+    let open: Vec<&str> =
+        COMMANDS.iter().filter(|r| r.privileges == privilege::Privileges::Open).map(|r| r.name).collect();
+    let reviewed: Vec<&str> = include_str!("recorded/open_commands.txt").lines().collect();
+    assert_eq!(open, reviewed);
+}
+
+#[test]
+fn the_first_user_is_created_on_this_machine() {
+    run(async {
+        let world = World::new();
+        let server = asking(&world).await;
+        let mut c = server.connect().await;
+        let create =
+            |db: &str| doc! { "createUser": "u", "pwd": "x", "roles": list(["root".into()]), "$db": db };
+        assert_eq!(c.err(create("test")).await.0, 13);
+        assert_eq!(c.err(doc! { "find": "a" }).await.0, 13);
+        assert_eq!(
+            c.err(doc! { "createRole": "r", "privileges": list([]), "roles": list([]), "$db": "admin" })
+                .await
+                .0,
+            13
+        );
+        c.ok(create("admin")).await;
+        assert_eq!(
+            c.err(doc! { "createUser": "v", "pwd": "x", "roles": list([]), "$db": "admin" }).await,
+            (13, "command createUser requires authentication".to_owned())
+        );
+        let mut u = as_user(&server, "u").await;
+        u.ok(doc! { "insert": "a", "documents": list([doc! { "_id": 1 }.into()]) }).await;
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn what_was_granted_and_revoked_counts_at_once() {
+    run(async {
+        let world = World::new();
+        let server = asking(&world).await;
+        make_users(&server).await;
+        let (mut boss, mut u) = (as_user(&server, "boss").await, as_user(&server, "norole.").await);
+        let find = || doc! { "find": "a" };
+        let (code, text) = u.err(find()).await;
+        assert_eq!(code, 13);
+        assert!(text.starts_with("not authorized on test to execute command { find: \"a\""), "{text}");
+        let role = || list([doc! { "role": "read", "db": "test" }.into()]);
+        boss.admin(doc! { "grantRolesToUser": "norole.", "roles": role() }).await;
+        u.ok(find()).await;
+        boss.admin(doc! { "revokeRolesFromUser": "norole.", "roles": role() }).await;
+        assert_eq!(u.err(find()).await.0, 13);
+        boss.admin(doc! { "dropUser": "norole." }).await;
+        assert_eq!(u.err(find()).await, (13, "command find requires authentication".to_owned()));
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn cursors_and_sessions_are_their_users() {
+    run(async {
+        let world = World::new();
+        let server = asking(&world).await;
+        make_users(&server).await;
+        let mut ann = as_user(&server, "readWrite.test").await;
+        let mut bob = as_user(&server, "dbOwner.test").await;
+        let docs = list((0..10).map(|i| doc! { "_id": i }.into()));
+        ann.ok(doc! { "insert": "many", "documents": docs }).await;
+        let opened = ann.ok(doc! { "find": "many", "batchSize": 2 }).await;
+        let id = opened.get("cursor").and_then(Bson::as_doc).and_then(|c| c.get("id")).and_then(Bson::as_i64);
+        let more = || doc! { "getMore": id.unwrap(), "collection": "many", "batchSize": 2 };
+        assert_eq!(bob.err(more()).await.0, 13);
+        assert_eq!(
+            bob.err(doc! { "killCursors": "many", "cursors": list([Bson::Int64(id.unwrap())]) }).await.0,
+            13
+        );
+        ann.ok(more()).await;
+
+        let bytes = |subtype, byte, n| Bson::Binary(pando_bson::Binary { subtype, bytes: vec![byte; n] });
+        let lsid = || doc! { "id": bytes(4, 7, 16) };
+        for c in [&mut ann, &mut bob] {
+            c.ok(doc! { "find": "many", "lsid": lsid() }).await;
+        }
+        let mut boss = as_user(&server, "boss").await;
+        let all = doc! { "aggregate": 1, "cursor": doc! {},
+        "pipeline": list([doc! { "$listLocalSessions": doc! { "allUsers": true } }.into()]) };
+        assert_eq!(boss.all(all).await.len(), 2);
+        let own = doc! { "aggregate": 1, "cursor": doc! {},
+        "pipeline": list([doc! { "$listLocalSessions": doc! {} }.into()]) };
+        assert_eq!(bob.all(own).await.len(), 1);
+        let foreign = doc! { "id": bytes(4, 7, 16), "uid": bytes(0, 9, 32) };
+        assert_eq!(bob.err(doc! { "find": "many", "lsid": foreign }).await.0, 13);
+        server.shut_down().await;
+    });
+}
+
+fn keyed(config: &mut pando_server::Config, keys: &str) {
+    let keyfile = Keyfile::parse("keyfile", keys).unwrap();
+    config.cluster_keys = Some(Arc::new(ClusterKeys::new(keyfile)));
+    config.asks_for_logins = true;
+    config.signs_cluster_times = true;
+    config.params.set_at_startup("scramSHA256IterationCount", "5000").unwrap();
+}
+
+/// Elections, replication and acknowledgement with members that log in to each other; a stranger's members' commands are refused.
+#[test]
+fn members_with_one_key_are_a_set() {
+    run(async {
+        let set = Set::configured(3, |c| keyed(c, "c2VjcmV0IGtleQ==")).await;
+        let primary = set.primary().await;
+        let mut c = set.connect(primary).await;
+        c.admin(doc! { "createUser": "boss", "pwd": "x", "roles": list(["root".into()]) }).await;
+        let mut boss = set.connect(primary).await;
+        boss.log_in("admin", "boss", "x").await;
+        let all = doc! { "w": 3, "wtimeout": 20_000 };
+        let docs = list([doc! { "_id": 1 }.into()]);
+        boss.ok(doc! { "insert": "a", "documents": docs, "writeConcern": all }).await;
+        for i in 0..3 {
+            let mut c = set.connect(i).await;
+            assert_eq!(c.err(doc! { "find": "a" }).await.0, 13);
+            let vote = doc! { "replSetRequestVotes": 1, "setName": "rs", "$db": "admin" };
+            assert_eq!(c.err(vote).await.0, 13);
+            c.log_in("admin", "boss", "x").await;
+            let read = doc! { "find": "a", "$readPreference": doc! { "mode": "secondaryPreferred" } };
+            assert_eq!(c.all(read).await.len(), 1);
+        }
+        set.shut_down().await;
+    });
+}
