@@ -15,10 +15,6 @@ use pando_base::limits::UNAUTHORIZED_SHOWN_BYTES_MAX;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuilder, Value};
 
-/// What a command says of its arguments: whether somebody may run it with these. Arguments that cannot be read are no matter of
-/// privileges: the check says what it can say without them, and the command says what is wrong.
-pub type Check<S> = fn(&S, &OpCtx, &Request<'_>, &Authority) -> Result<bool>;
-
 /// 13 where the client may not run this command.
 pub(crate) fn check<S: Node>(spec: &Command<S>, node: &S, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
     let client = &ctx.client;

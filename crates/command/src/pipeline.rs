@@ -19,6 +19,7 @@ use crate::reply::{
 };
 use crate::request::Sequence;
 use crate::spec::{Command, CommandRow, Flags, Handler, Registry};
+use crate::transaction_rules::ends_transaction;
 use crate::{OpCtx, Reply, Request, slow, stable_api, transaction_rules};
 use pando_base::codes::class;
 use pando_base::{Error, ErrorCode, Result, patience};
@@ -367,13 +368,6 @@ fn effective_write_concern<S: Node>(node: &S, ctx: &OpCtx) -> WriteConcern {
         }
         None => node.default_write_concern(),
     }
-}
-
-pub fn ends_transaction(command: &str) -> bool {
-    matches!(
-        command,
-        "commitTransaction" | "abortTransaction" | "prepareTransaction" | "coordinateCommitTransaction"
-    )
 }
 
 /// Whether it asks what the command is. Commands with arguments of their own form know no such field.

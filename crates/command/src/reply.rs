@@ -84,7 +84,7 @@ pub(crate) fn labels_of(
     change_stream: bool,
 ) -> Vec<String> {
     let mut labels = Vec::new();
-    let ends_txn = crate::pipeline::ends_transaction(command);
+    let ends_txn = crate::transaction_rules::ends_transaction(command);
     let retriable = code.is(class::RETRIABLE);
     if retriable && (args.is_retryable_write() || ends_txn) {
         labels.push("RetryableWriteError".to_owned());

@@ -1,9 +1,9 @@
 //! What a command is: one row of an alphabetical table, and the registry that finds rows and their handlers by name.
 
-use crate::authorization::Check;
 use crate::privilege::Privileges;
 use crate::roles::Roles;
 use crate::{OpCtx, Reply, Request};
+use pando_auth::Authority;
 use pando_base::{Error, ErrorCode, HashMap, Result};
 use pando_env::BoxFuture;
 use pando_metrics::{Collector, Counter, Source, group};
@@ -11,6 +11,10 @@ use std::ops::Deref;
 
 /// Runs one command. `S` is the server's state: a role (replica-set member, router) has its own table.
 pub type Handler<S> = for<'a> fn(&'a S, &'a OpCtx, Request<'a>) -> BoxFuture<'a, Result<Reply>>;
+
+/// What a command says of its arguments: whether somebody may run it with these. Arguments that cannot be read are no matter of
+/// privileges: the check says what it can say without them, and the command says what is wrong.
+pub type Check<S> = fn(&S, &OpCtx, &Request<'_>, &Authority) -> Result<bool>;
 
 /// Properties the pipeline acts on, as bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -4,6 +4,14 @@ use crate::generic_args::GenericArgs;
 use crate::{Flags, Request};
 use pando_base::{Error, ErrorCode, Result};
 
+/// Whether a command ends the transaction that it is a statement of.
+pub fn ends_transaction(command: &str) -> bool {
+    matches!(
+        command,
+        "commitTransaction" | "abortTransaction" | "prepareTransaction" | "coordinateCommitTransaction"
+    )
+}
+
 /// Those that never use a session are refused in words of their own.
 const SESSIONLESS: &[&str] = &[
     "buildInfo",
