@@ -5,5 +5,6 @@ pub mod command_line;
 pub mod exit;
 mod panics;
 pub mod start;
+mod tls;
 pub mod version;
 mod watchdog;

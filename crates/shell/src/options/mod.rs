@@ -3,6 +3,7 @@
 pub mod config;
 pub mod parse;
 pub mod table;
+mod tls;
 mod yaml;
 
 pub use config::Config;
