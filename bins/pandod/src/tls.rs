@@ -50,16 +50,16 @@ pub(crate) fn watch_expiry(env: &Env, tls: &Arc<Tls>, warning_days: i64) {
         while let Some(tls) = tls.upgrade() {
             let ends = tls.own().expires_ms;
             drop(tls);
+            let shown = pando_base::calendar::iso(ends) + "Z";
             let left = ends.saturating_sub(env.clock.wall_ms());
             if left < 0 {
                 env.log.warn(Component::Control, 23_785, "Server certificate has expired", |a| {
-                    a.str("certExpiration", &pando_base::calendar::iso(ends));
+                    a.str("certExpiration", &shown);
                 });
             } else if left < warning_days.saturating_mul(24 * 3_600_000) {
                 env.log.warn(Component::Control, 23_786, "Server certificate will expire soon", |a| {
                     // In hours, whatever the name promises.
-                    a.str("certExpiration", &pando_base::calendar::iso(ends))
-                        .i64("validDuration", left / 3_600_000);
+                    a.str("certExpiration", &shown).i64("validDuration", left / 3_600_000);
                 });
             }
             env.clock.sleep(Duration::from_secs(limits::TLS_EXPIRY_LOOK_SECS)).await;

@@ -55,6 +55,6 @@ pub(crate) fn subject_of(der: &[u8]) -> Option<String> {
 }
 
 /// `2026-11-26T00:45:25.000Z`.
-pub(crate) fn iso(ms: Millis) -> String {
-    pando_base::calendar::iso(ms)
+fn iso(ms: Millis) -> String {
+    pando_base::calendar::iso(ms) + "Z"
 }

@@ -68,15 +68,22 @@ impl Files<'_> {
         password: Option<&str>,
         whose: Whose,
     ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
-        let read = self.text(path).and_then(|text| Ok((pem::certificates(&text)?, text)));
-        let (chain, text) = read.map_err(|e| {
+        let no_certificate = |e: String| {
             self.tell(23_248, "Cannot read certificate file", "keyFile", path, &e);
             whose.refusal()
-        })?;
-        let key = pem::private_key(&text, password).map_err(|e| {
+        };
+        let no_key = |e: String| {
             self.tell(23_251, "Cannot read PEM key", "keyFile", path, &e);
             whose.refusal()
-        })?;
+        };
+        let text = self.text(path).map_err(no_certificate)?;
+        if pem::has_old_encryption(&text) {
+            let text =
+                "keys that are encrypted in PEM's old way are not read: 'openssl pkcs8 -topk8' converts them";
+            return Err(no_key(text.to_owned()));
+        }
+        let chain = pem::certificates(&text).map_err(no_certificate)?;
+        let key = pem::private_key(&text, password).map_err(no_key)?;
         Ok((chain, key))
     }
     /// The key is none, or is not that of the certificate.

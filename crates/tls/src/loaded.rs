@@ -47,19 +47,14 @@ pub(crate) fn load(settings: &Settings, read: &ReadFile, log: &Log) -> Result<Lo
         Some(path) => trust(&files, settings, Some(path), algorithms)?,
         None => outgoing.clone(),
     };
-    let facts = facts(&server, log)?;
+    let mut told = vec![facts(&server)?];
     if let Some(cluster) = &cluster {
-        self::facts(cluster, log)?;
-    }
-    if !facts.has_alternatives {
-        let text = "Server certificate has no compatible Subject Alternative Name. This may prevent TLS clients from \
-                    connecting";
-        log.warn(Component::Network, 551_190, text, |_| {});
+        told.push(facts(cluster)?);
     }
     let own = OwnCertificate {
-        subject: facts.subject,
+        subject: told[0].0.subject.clone(),
         has_authority: outgoing.is_some(),
-        expires_ms: facts.not_after_ms,
+        expires_ms: told[0].0.not_after_ms,
     };
     let shown = match (settings.withhold_certificate, cluster) {
         (true, _) => None,
@@ -68,12 +63,25 @@ pub(crate) fn load(settings: &Settings, read: &ReadFile, log: &Log) -> Result<Lo
             Some(Identity { chain: server.chain.clone(), key: server.key.clone_key(), ..server })
         }
     };
-    Ok(Loaded {
+    let loaded = Loaded {
         dialer: Arc::new(dialer(&files, settings, &provider, outgoing, shown)?),
         acceptor: Arc::new(acceptor(&files, settings, &provider, incoming.clone(), server)?),
         incoming,
         own,
-    })
+    };
+    tell(log, &told);
+    Ok(loaded)
+}
+
+fn tell(log: &Log, told: &[(Facts, Whose, String)]) {
+    for (facts, whose, file) in told {
+        facts.log(log, whose.name(), file);
+        if !facts.has_alternatives && *whose == Whose::Server {
+            let text = "Server certificate has no compatible Subject Alternative Name. This may prevent TLS clients from \
+                        connecting";
+            log.warn(Component::Network, 551_190, text, |_| {});
+        }
+    }
 }
 
 fn identity<'a>(files: &Files<'_>, s: &'a Settings, whose: Whose) -> Result<Identity<'a>> {
@@ -86,11 +94,10 @@ fn identity<'a>(files: &Files<'_>, s: &'a Settings, whose: Whose) -> Result<Iden
     Ok(Identity { chain, key, path, whose })
 }
 
-/// What a certificate says of itself, which is logged.
-fn facts(of: &Identity<'_>, log: &Log) -> Result<Facts> {
+/// What a certificate says of itself.
+fn facts(of: &Identity<'_>) -> Result<(Facts, Whose, String)> {
     let facts = of.chain.first().and_then(|der| Facts::of(der)).ok_or_else(|| of.whose.refusal())?;
-    facts.log(log, of.whose.name(), &of.path.to_string_lossy());
-    Ok(facts)
+    Ok((facts, of.whose, of.path.to_string_lossy().into_owned()))
 }
 
 fn trust(

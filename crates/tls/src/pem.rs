@@ -30,11 +30,6 @@ pub(crate) fn revocation_lists(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
 
 /// The first private key.
 pub(crate) fn private_key(text: &[u8], password: Option<&str>) -> Result<PrivateKeyDer<'static>, String> {
-    // What is encrypted in the text's own way has headers, which are no base64.
-    if text.windows(PROC_TYPE.len()).any(|w| w == PROC_TYPE) {
-        return Err("keys that are encrypted in PEM's old way are not supported: convert it with 'openssl pkcs8 -topk8'"
-            .to_owned());
-    }
     for section in sections(text)? {
         return Ok(match section.label.as_str() {
             "PRIVATE KEY" => PrivatePkcs8KeyDer::from(section.contents).into(),
@@ -47,14 +42,18 @@ pub(crate) fn private_key(text: &[u8], password: Option<&str>) -> Result<Private
     Err("DECODER routines::unsupported".to_owned())
 }
 
-const PROC_TYPE: &[u8] = b"Proc-Type: 4,ENCRYPTED";
+/// A key that is encrypted in the text's own way, which is not read here: it has headers, which are no base64.
+pub(crate) fn has_old_encryption(text: &[u8]) -> bool {
+    const PROC_TYPE: &[u8] = b"Proc-Type: 4,ENCRYPTED";
+    text.windows(PROC_TYPE.len()).any(|w| w == PROC_TYPE)
+}
 
 fn decrypt(der: &[u8], password: Option<&str>) -> Result<PrivateKeyDer<'static>, String> {
     let Some(password) = password else {
         return Err("the key is encrypted, and no password is given".to_owned());
     };
     let key = pkcs8::EncryptedPrivateKeyInfoRef::try_from(der)
-        .map_err(|_| "DECODER routines::unsupported".to_owned())?;
+        .map_err(|_| "only keys that are encrypted by AES with PBKDF2 or scrypt are read".to_owned())?;
     let plain = key.decrypt(password.as_bytes()).map_err(|_| "Provider routines::bad decrypt".to_owned())?;
     let plain = Zeroizing::new(plain.as_bytes().to_vec());
     Ok(PrivatePkcs8KeyDer::from(plain.to_vec()).into())
