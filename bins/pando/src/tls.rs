@@ -1,5 +1,6 @@
-//! `pando up --tls`: an authority of the user's own, certificates signed by it, and what is needed to use them.
+//! The tool's own TLS: options to dial a server with, and `pando up --tls`: an authority of the user's own, certificates signed by it, and what is needed to use them.
 
+use crate::args::Args;
 use pando_env::tls::TlsMode;
 use pando_env::{Clock, Env};
 use pando_env_tokio::RealClock;
@@ -12,6 +13,60 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// How a server is dialed, by the names of the shell's options and of MongoDB's tools.
+pub(crate) const VALUES: &[&str] = &[
+    "tlsCAFile",
+    "sslCAFile",
+    "tlsCertificateKeyFile",
+    "sslPEMKeyFile",
+    "tlsCertificateKeyFilePassword",
+    "sslPEMKeyPassword",
+    "tlsCRLFile",
+    "sslCRLFile",
+];
+pub(crate) const FLAGS: &[&str] = &[
+    "tls",
+    "ssl",
+    "tlsAllowInvalidHostnames",
+    "sslAllowInvalidHostnames",
+    "tlsAllowInvalidCertificates",
+    "sslAllowInvalidCertificates",
+    "tlsInsecure",
+];
+
+/// The world, with TLS if the options say so.
+pub(crate) fn dialing(env: Env, args: &Args) -> Result<Env, String> {
+    let value = |a: &str, b: &str| args.get(a).or_else(|| args.get(b));
+    let flag = |a: &str, b: &str| args.has(a) || args.has(b) || args.has("tlsInsecure");
+    if !args.has("tls") && !args.has("ssl") {
+        return match VALUES.iter().chain(FLAGS).find(|name| args.has(name)) {
+            Some(name) => Err(format!("--{name} goes together with --tls")),
+            None => Ok(env),
+        };
+    }
+    let settings = Settings {
+        mode: TlsMode::Require,
+        certificate_key_file: value("tlsCertificateKeyFile", "sslPEMKeyFile").map(PathBuf::from),
+        certificate_key_password: value("tlsCertificateKeyFilePassword", "sslPEMKeyPassword")
+            .map(|p| p.to_owned().into()),
+        ca_file: value("tlsCAFile", "sslCAFile").map(PathBuf::from),
+        crl_file: value("tlsCRLFile", "sslCRLFile").map(PathBuf::from),
+        allow_invalid_hostnames: flag("tlsAllowInvalidHostnames", "sslAllowInvalidHostnames"),
+        allow_invalid_certificates: flag("tlsAllowInvalidCertificates", "sslAllowInvalidCertificates"),
+        ..Settings::default()
+    };
+    if settings.ca_file.is_none() && !settings.allow_invalid_certificates {
+        return Err("--tls needs --tlsCAFile: whom to believe".to_owned());
+    }
+    with(env, settings)
+}
+
+fn with(env: Env, settings: Settings) -> Result<Env, String> {
+    let read: ReadFile = Arc::new(|path| std::fs::read(path));
+    let tls = Tls::load(env.clone(), settings, read).map_err(|e| e.to_string())?;
+    Ok(Env { net: Arc::new(TlsNet::new(env.net.clone(), tls)), ..env })
+}
 
 /// `ca.pem`, `server.pem` and `client.pem` in a folder.
 pub(crate) struct Local {
@@ -83,12 +138,10 @@ impl Local {
     pub(crate) fn on(&self, env: Env) -> Result<Env, String> {
         let settings = Settings {
             mode: TlsMode::Require,
-            certificate_key_file: self.client(),
+            certificate_key_file: Some(self.client()),
             ca_file: Some(self.ca()),
             ..Settings::default()
         };
-        let read: ReadFile = Arc::new(|path| std::fs::read(path));
-        let tls = Tls::load(env.clone(), settings, read).map_err(|e| e.to_string())?;
-        Ok(Env { net: Arc::new(TlsNet::new(env.net.clone(), tls)), ..env })
+        with(env, settings)
     }
 }

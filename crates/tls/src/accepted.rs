@@ -74,8 +74,12 @@ impl Accepted {
             return Ok(());
         }
         let loaded = self.tls.current();
-        let server = ServerConnection::new(loaded.acceptor.clone())
-            .map_err(|e| HandshakeFailed::error(words::of_handshake(&e)))?;
+        let acceptor = loaded
+            .acceptor
+            .clone()
+            .ok_or_else(|| HandshakeFailed::error("there is no certificate to show"))?;
+        let server =
+            ServerConnection::new(acceptor).map_err(|e| HandshakeFailed::error(words::of_handshake(&e)))?;
         let mut session = Session::new(socket, Connection::Server(server), early);
         env.timeout(rest(), session.handshake()).await.ok_or_else(late)??;
         self.secured = Some(self.settled(&session, &loaded)?);

@@ -5,7 +5,7 @@ use crate::files::{Files, Whose, invalid};
 use crate::protocols;
 use crate::settings::{ReadFile, Settings};
 use crate::verify::{Incoming, Outgoing, Trust};
-use pando_base::Result;
+use pando_base::{Millis, Result};
 use pando_env::tls::OwnCertificate;
 use pando_env::{Component, Log};
 use rustls::client::Resumption;
@@ -16,9 +16,11 @@ use rustls::server::{NoClientAuth, NoServerSessionStorage};
 use rustls::{ClientConfig, ServerConfig};
 use std::path::Path;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 pub(crate) struct Loaded {
-    pub(crate) acceptor: Arc<ServerConfig>,
+    /// `None` = nobody can connect here.
+    pub(crate) acceptor: Option<Arc<ServerConfig>>,
     pub(crate) dialer: Arc<ClientConfig>,
     /// Who is believed of those that connect; `None` = nobody is asked.
     pub(crate) incoming: Option<Arc<Trust>>,
@@ -37,35 +39,36 @@ pub(crate) fn load(settings: &Settings, read: &ReadFile, log: &Log) -> Result<Lo
     let files = Files { read, log };
     let provider = Arc::new(protocols::provider(&settings.ciphers, &settings.suites)?);
     let algorithms = provider.signature_verification_algorithms;
-    let server = identity(&files, settings, Whose::Server)?;
-    let cluster = match settings.cluster_file {
-        Some(_) => Some(identity(&files, settings, Whose::Cluster)?),
-        None => None,
-    };
+    let server = identity(
+        &files,
+        settings.certificate_key_file.as_deref(),
+        &settings.certificate_key_password,
+        Whose::Server,
+    )?;
+    let cluster =
+        identity(&files, settings.cluster_file.as_deref(), &settings.cluster_password, Whose::Cluster)?;
     let outgoing = trust(&files, settings, settings.ca_file.as_deref(), algorithms)?;
     let incoming = match &settings.cluster_ca_file {
         Some(path) => trust(&files, settings, Some(path), algorithms)?,
         None => outgoing.clone(),
     };
-    let mut told = vec![facts(&server)?];
-    if let Some(cluster) = &cluster {
-        told.push(facts(cluster)?);
-    }
+    let told = server.iter().chain(&cluster).map(facts).collect::<Result<Vec<_>>>()?;
     let own = OwnCertificate {
-        subject: told[0].0.subject.clone(),
+        subject: told.first().map(|(facts, ..)| facts.subject.clone()).unwrap_or_default(),
         has_authority: outgoing.is_some(),
-        expires_ms: told[0].0.not_after_ms,
+        expires_ms: told.first().map_or(Millis::MAX, |(facts, ..)| facts.not_after_ms),
     };
     let shown = match (settings.withhold_certificate, cluster) {
         (true, _) => None,
         (false, Some(cluster)) => Some(cluster),
-        (false, None) => {
-            Some(Identity { chain: server.chain.clone(), key: server.key.clone_key(), ..server })
-        }
+        (false, None) => server.as_ref().map(Identity::again),
     };
     let loaded = Loaded {
         dialer: Arc::new(dialer(&files, settings, &provider, outgoing, shown)?),
-        acceptor: Arc::new(acceptor(&files, settings, &provider, incoming.clone(), server)?),
+        acceptor: match server {
+            Some(server) => Some(Arc::new(acceptor(&files, settings, &provider, incoming.clone(), server)?)),
+            None => None,
+        },
         incoming,
         own,
     };
@@ -84,14 +87,22 @@ fn tell(log: &Log, told: &[(Facts, Whose, String)]) {
     }
 }
 
-fn identity<'a>(files: &Files<'_>, s: &'a Settings, whose: Whose) -> Result<Identity<'a>> {
-    let (path, password) = match (whose, &s.cluster_file) {
-        (Whose::Cluster, Some(path)) => (path.as_path(), &s.cluster_password),
-        _ => (s.certificate_key_file.as_path(), &s.certificate_key_password),
-    };
+impl Identity<'_> {
+    fn again(&self) -> Self {
+        Identity { chain: self.chain.clone(), key: self.key.clone_key(), ..*self }
+    }
+}
+
+fn identity<'a>(
+    files: &Files<'_>,
+    path: Option<&'a Path>,
+    password: &Option<Zeroizing<String>>,
+    whose: Whose,
+) -> Result<Option<Identity<'a>>> {
+    let Some(path) = path else { return Ok(None) };
     let password = password.as_ref().map(|p| p.as_str());
     let (chain, key) = files.certificate_and_key(path, password, whose)?;
-    Ok(Identity { chain, key, path, whose })
+    Ok(Some(Identity { chain, key, path, whose }))
 }
 
 /// What a certificate says of itself.

@@ -16,7 +16,8 @@ pub type ReadFile = Arc<dyn Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync>;
 pub struct Settings {
     pub mode: TlsMode,
     /// Certificate, its chain and its key: shown to clients, and to other members unless there is a cluster file.
-    pub certificate_key_file: PathBuf,
+    /// `None` = none is shown, and nobody can connect here.
+    pub certificate_key_file: Option<PathBuf>,
     pub certificate_key_password: Option<Zeroizing<String>>,
     /// Certificate and key that other members see.
     pub cluster_file: Option<PathBuf>,
@@ -43,6 +44,6 @@ pub struct Settings {
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Without the passwords.
-        write!(f, "{} {} {:?}", self.mode.name(), self.certificate_key_file.display(), self.ca_file)
+        write!(f, "{} {:?} {:?}", self.mode.name(), self.certificate_key_file, self.ca_file)
     }
 }

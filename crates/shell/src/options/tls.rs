@@ -148,8 +148,7 @@ pub(super) fn read(s: &Settings, cwd: &Path) -> Result<Option<pando_tls::Setting
     let secret = |names: Names| Ok::<_, Refusal>(names.text(s)?.map(|p| p.to_owned().into()));
     let tls = pando_tls::Settings {
         mode,
-        certificate_key_file: path(KEY_FILE)?
-            .ok_or_else(|| bad("need tlsCertificateKeyFile or certificateSelector when TLS is enabled"))?,
+        certificate_key_file: path(KEY_FILE)?,
         certificate_key_password: secret(KEY_PASSWORD)?,
         cluster_file: path(CLUSTER_FILE)?,
         cluster_password: secret(CLUSTER_PASSWORD)?,
@@ -163,6 +162,9 @@ pub(super) fn read(s: &Settings, cwd: &Path) -> Result<Option<pando_tls::Setting
         allow_invalid_hostnames: INVALID_HOSTNAMES.flag(s)?,
         ..pando_tls::Settings::default()
     };
+    if tls.certificate_key_file.is_none() {
+        return Err(bad("need tlsCertificateKeyFile or certificateSelector when TLS is enabled"));
+    }
     if tls.ca_file.is_none() && tls.crl_file.is_some() {
         return Err(bad("need tlsCAFile with tlsCRLFile"));
     }
@@ -277,7 +279,7 @@ mod tests {
         let new = tls(
             "--tlsMode requireTLS --tlsCertificateKeyFile s.pem --tlsCAFile ca.pem --tlsClusterFile c.pem",
         );
-        assert_eq!(new.certificate_key_file, Path::new("/w/s.pem"));
+        assert_eq!(new.certificate_key_file.as_deref(), Some(Path::new("/w/s.pem")));
         assert_eq!(new.ca_file.as_deref(), Some(Path::new("/w/ca.pem")));
         assert_eq!(new.cluster_file.as_deref(), Some(Path::new("/w/c.pem")));
         let old = tls(

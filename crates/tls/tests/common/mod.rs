@@ -57,7 +57,7 @@ pub(crate) fn authority(name: &str) -> Authority {
 pub(crate) fn settings(mode: TlsMode) -> Settings {
     Settings {
         mode,
-        certificate_key_file: "key.pem".into(),
+        certificate_key_file: Some("key.pem".into()),
         ca_file: Some("ca.pem".into()),
         ..Settings::default()
     }
