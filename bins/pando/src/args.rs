@@ -1,5 +1,7 @@
 //! Options of a subcommand: `--name value`, `--name=value`, `--flag`, and what has no name.
 
+use crate::tls;
+
 /// What was said.
 pub(crate) struct Args {
     named: Vec<(String, String)>,
@@ -7,7 +9,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// `values` take one, `flags` none. A short form stands behind a bar: `out|o`.
+    /// `values` take one, `flags` none; those of TLS are known to all subcommands. A short form stands behind a bar: `out|o`.
     pub(crate) fn parse(args: &[String], values: &[&str], flags: &[&str]) -> Result<Args, String> {
         let mut out = Args { named: Vec::new(), rest: Vec::new() };
         let mut at = 0;
@@ -21,13 +23,13 @@ impl Args {
             let (said, given) =
                 arg.split_once('=').map_or((&arg[..], None), |(n, v)| (n, Some(v.to_owned())));
             let find = |list: &[&str]| list.iter().find_map(|known| named(known, said));
-            if let Some(name) = find(values) {
+            if let Some(name) = find(values).or_else(|| find(tls::VALUES)) {
                 let value = given.or_else(|| {
                     at += 1;
                     args.get(at - 1).cloned()
                 });
                 out.named.push((name, value.ok_or_else(|| format!("{said} needs a value"))?));
-            } else if let Some(name) = find(flags) {
+            } else if let Some(name) = find(flags).or_else(|| find(tls::FLAGS)) {
                 out.named.push((name, given.unwrap_or_default()));
             } else {
                 return Err(format!("there is no option {said}"));

@@ -10,6 +10,7 @@ mod progress;
 mod restore;
 mod server;
 mod set;
+mod tls;
 mod up;
 mod version;
 

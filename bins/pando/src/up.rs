@@ -3,6 +3,7 @@
 
 use crate::Command;
 use crate::set::{self, Plan};
+use crate::tls::Local;
 use pando_base::limits;
 use pando_shell::Config;
 use pando_shell::log::Destination;
@@ -14,7 +15,7 @@ pub(crate) const COMMAND: Command =
     Command { name: "up", help: "start a database in ./pando-data and show how to connect", run };
 
 const HELP: &str = "\
-Usage: pando up [--members N] [--data DIR] [--port P] [--log] [pandod options]
+Usage: pando up [--members N] [--data DIR] [--port P] [--tls] [--log] [pandod options]
 
 Starts a replica set that listens on localhost only. Ctrl-C stops it; the data stays.
 
@@ -23,6 +24,7 @@ Starts a replica set that listens on localhost only. Ctrl-C stops it; the data s
   --data DIR     where the data lives (./pando-data)
   --port P       port to listen on (27017)
   --replSet SET  name of the set (rs0)
+  --tls          speak TLS, with certificates of an authority of your own that are made in DIR/tls
   --log          one member: show the log here instead of writing it to DIR/pando.log
 ";
 
@@ -31,8 +33,11 @@ fn run(args: &[String]) -> u8 {
         print!("{HELP}");
         return exit::CLEAN;
     }
-    match set_of(args).map_or_else(|| configure(args).map(Wanted::One), |plan| plan.map(Wanted::Set)) {
-        Ok(Wanted::One(config)) => up(*config),
+    match set_of(args).map_or_else(
+        || configure(args).map(|(config, tls)| Wanted::One(config, tls)),
+        |plan| plan.map(Wanted::Set),
+    ) {
+        Ok(Wanted::One(config, tls)) => up(*config, tls.as_ref()),
         Ok(Wanted::Set(plan)) => set::up(plan),
         Err(refusal) => {
             eprintln!("{refusal}\n'pando up --help' tells more.");
@@ -42,7 +47,7 @@ fn run(args: &[String]) -> u8 {
 }
 
 enum Wanted {
-    One(Box<Config>),
+    One(Box<Config>, Option<Local>),
     Set(Plan),
 }
 
@@ -65,7 +70,7 @@ fn value_of(args: &[String], at: usize) -> Result<String, String> {
 
 fn plan(args: &[String]) -> Result<Plan, String> {
     let (mut members, mut data, mut set, mut port) = (0, "pando-data".to_owned(), "rs0".to_owned(), 27017);
-    let mut options = Vec::new();
+    let (mut options, mut tls) = (Vec::new(), false);
     let mut at = 0;
     while at < args.len() {
         let name = args[at].split('=').next().unwrap_or_default();
@@ -75,6 +80,11 @@ fn plan(args: &[String]) -> Result<Plan, String> {
             "--data" | "--dbpath" => data = value()?,
             "--replSet" => set = value()?,
             "--port" => port = value()?.parse().map_err(|_| "--port takes a port number".to_owned())?,
+            "--tls" => {
+                tls = true;
+                at += 1;
+                continue;
+            }
             "--fork" | "--logpath" | "--bind_ip" | "--log" => {
                 return Err(format!("{name} does not go together with --members"));
             }
@@ -96,14 +106,17 @@ fn plan(args: &[String]) -> Result<Plan, String> {
     }
     // Found out here, not by each member.
     parse::command_line(&options)?;
-    let home = shown(&data).join(&set);
-    Ok(Plan { members, set, home, first_port: port, options })
+    let data = shown(&data);
+    let tls = if tls { Some(Local::prepare(&data.join("tls"))?) } else { None };
+    options.extend(tls.iter().flat_map(Local::options));
+    let home = data.join(&set);
+    Ok(Plan { members, set, home, first_port: port, tls, options })
 }
 
-fn configure(args: &[String]) -> Result<Box<Config>, String> {
+fn configure(args: &[String]) -> Result<(Box<Config>, Option<Local>), String> {
     let mut rest = Vec::new();
     let mut data = "pando-data".to_owned();
-    let mut log_here = false;
+    let (mut log_here, mut tls) = (false, false);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -111,11 +124,14 @@ fn configure(args: &[String]) -> Result<Box<Config>, String> {
                 data = args.next().cloned().ok_or_else(|| format!("{arg} needs a folder"))?;
             }
             "--log" => log_here = true,
+            "--tls" => tls = true,
             "--members" => drop(args.next()),
             "--members=1" => {}
             _ => rest.push(arg.clone()),
         }
     }
+    let local = if tls { Some(Local::prepare(&shown(&data).join("tls"))?) } else { None };
+    rest.extend(local.iter().flat_map(Local::options));
     let settings = parse::command_line(&rest)?;
     let cwd = std::env::current_dir().map_err(|e| format!("the current folder cannot be read: {e}"))?;
     let given_log = settings.text("systemLog.path").is_some();
@@ -128,7 +144,7 @@ fn configure(args: &[String]) -> Result<Box<Config>, String> {
     config.repl_set.get_or_insert_with(|| "rs0".to_owned());
     config.self_initiate = true;
     config.fork = false;
-    Ok(Box::new(config))
+    Ok((Box::new(config), local))
 }
 
 /// Kept relative when given so: shorter to read.
@@ -139,7 +155,7 @@ fn shown(path: &str) -> PathBuf {
     }
 }
 
-fn up(config: Config) -> u8 {
+fn up(config: Config, tls: Option<&Local>) -> u8 {
     if let Err(e) = std::fs::create_dir_all(&config.dbpath) {
         eprintln!("{} cannot be created: {e}", config.dbpath.display());
         return exit::CANNOT_START;
@@ -154,12 +170,16 @@ fn up(config: Config) -> u8 {
         if quiet {
             return;
         }
-        let uri = format!("mongodb://127.0.0.1:{}/?replicaSet={set}", running.port);
+        let of_tls = tls.map(Local::of_uri).unwrap_or_default();
+        let uri = format!("mongodb://127.0.0.1:{}/?replicaSet={set}{of_tls}", running.port);
         println!("PandoDB {} is running.\n", pandod::version::OWN);
         println!("  connect   {uri}");
         println!("  data      {}", data.display());
         if let Some(log) = &log {
             println!("  log       {}", log.display());
+        }
+        if let Some(tls) = tls {
+            println!("  authority {}\n  yours     {}", tls.ca().display(), tls.client().display());
         }
         println!("\nTry it:\n");
         println!("  mongosh \"{uri}\"");

@@ -6,5 +6,6 @@ pub mod exit;
 mod keyfile;
 mod panics;
 pub mod start;
+mod tls;
 pub mod version;
 mod watchdog;

@@ -3,11 +3,13 @@
 use crate::exit;
 use crate::keyfile;
 use crate::panics;
+use crate::tls;
 use crate::version;
 use crate::watchdog;
 use pando_base::Error;
 use pando_command::params::Param;
 use pando_env::log::{Attrs, LogSink, push_json_string};
+use pando_env::tls::Certificates;
 use pando_env::{Component, Env, Host, Log};
 use pando_env_tokio::lock::DataLock;
 use pando_env_tokio::process::{self, Asked, Signals};
@@ -16,6 +18,7 @@ use pando_server::Server;
 use pando_shell::listener::{self, Bound};
 use pando_shell::log::{Destination, JsonLog};
 use pando_shell::{Config, Service, Stop};
+use pando_tls::Tls;
 use pando_wire::{Compressor, Compressors};
 use std::fmt::Display;
 use std::future::Future;
@@ -45,6 +48,14 @@ impl Failure {
         let mut json = String::new();
         push_json_string(&mut json, &error);
         Failure { id: 20557, text, error, json, code: exit::CANNOT_START }
+    }
+    fn initialize(error: &Error) -> Failure {
+        let text = "Error during global initialization";
+        let mut a = Attrs::default();
+        a.i64("code", i64::from(error.code.0))
+            .str("codeName", &error.code.name())
+            .str("errmsg", &error.message);
+        Failure { id: 20574, text, error: error.to_string(), json: a.finish(), code: exit::FAILED }
     }
     fn listen(error: &std::io::Error) -> Failure {
         let (text, error) = ("Error setting up listener", process::words(error));
@@ -205,16 +216,28 @@ async fn listen_and_open(
     let signals = Signals::new().map_err(Failure::open)?;
     let net = RealNet { backlog: config.backlog, unix_mode: config.unix_socket_mode };
     let env = pando_env_tokio::env(&config.dbpath, log.clone(), net).map_err(Failure::open)?;
+    let params = config.params().map_err(Failure::open)?;
+    let (env, secured) = tls::on(env, config.tls.as_ref(), &params).map_err(|e| Failure::initialize(&e))?;
+    if let Some(secured) = &secured {
+        tls::watch_expiry(&env, secured, params.int(Param::tlsX509ExpirationWarningThresholdDays));
+    }
     let unix = config.unix_socket_dir.as_ref().and_then(|d| d.to_str());
     let bound =
         listener::bind(&env, &config.bind, config.port, unix).await.map_err(|e| Failure::listen(&e))?;
-    let server = start(env, config, bound.port(), host).await.map_err(Failure::open)?;
+    let server = start(env, config, bound.port(), host, secured).await.map_err(Failure::open)?;
     let running = Running { port: bound.port(), server };
     Ok((signals, bound, running))
 }
 
-async fn start(env: Env, config: &Config, port: u16, host: Arc<RealHost>) -> Result<Arc<Server>, Error> {
+async fn start(
+    env: Env,
+    config: &Config,
+    port: u16,
+    host: Arc<RealHost>,
+    secured: Option<Arc<Tls>>,
+) -> Result<Arc<Server>, Error> {
     let params = config.params().map_err(Error::bad_value)?;
+    params.force_text(Param::tlsMode, tls::mode_of(secured.as_ref()).name());
     watchdog::start(&env.log, params.int(Param::syncStallSecs))?;
     crate::allocator::start()?;
     let env =
@@ -245,6 +268,7 @@ async fn start(env: Env, config: &Config, port: u16, host: Arc<RealHost>) -> Res
         parsed: config.parsed.to_raw(),
         params,
         host,
+        certificates: secured.map(|tls| tls as Arc<dyn Certificates>),
         compressors: names.collect(),
         max_connections: u32::try_from(config.max_connections).unwrap_or(u32::MAX),
         ..pando_server::Config::default()

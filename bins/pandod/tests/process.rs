@@ -90,7 +90,7 @@ fn what_cannot_work_is_refused_with_code_2() {
     for (args, words) in [
         (&["--foo"][..], "unrecognised option '--foo'"),
         (&["--keyFile", "k"], "authentication is not supported"),
-        (&["--tlsMode", "requireTLS"], "TLS is not supported"),
+        (&["--tlsMode", "requireTLS"], "BadValue: need tlsCertificateKeyFile"),
         (&["--shardsvr"], "sharding is not supported"),
         (&["--config", "/nonexistent"], "No such file or directory"),
         (&["--setParameter", "nosuch=1"], "Unknown --setParameter 'nosuch'"),

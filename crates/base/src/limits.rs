@@ -217,6 +217,21 @@ pub const PIPELINE_STAGES_MAX: usize = 1000;
 pub const EXPRESSION_ARRAY_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// Milliseconds to connect to another node, and again for the handshake: a host on another continent answers in less.
 pub const RPC_CONNECT_MS: u64 = 10_000;
+/// Milliseconds for a client's TLS handshake, from its first byte on, or from its connecting where nothing else is allowed: a
+/// slow line needs two or three of its round trips.
+pub const TLS_HANDSHAKE_MS: u64 = 10_000;
+/// Bytes that are encrypted before they are written: four records.
+pub const TLS_CHUNK_BYTES: usize = 64 * 1024;
+/// Encrypted bytes read at once: a whole record and its header.
+pub const TLS_READ_BYTES: usize = 17 * 1024;
+/// A file of certificates or revocation lists; those of the largest authorities have a few MB.
+pub const TLS_FILE_BYTES_MAX: usize = 64 << 20;
+/// Days that certificates of an authority of one's own are good for: the longest that browsers and drivers let pass.
+pub const LOCAL_CERTIFICATE_DAYS: i64 = 397;
+/// Seconds between looks at the end of the server's certificate: the log says once a day that it is near.
+pub const TLS_EXPIRY_LOOK_SECS: u64 = 24 * 3600;
+/// Days before a certificate ends that the log begins to warn (`tlsX509ExpirationWarningThresholdDays`).
+pub const TLS_EXPIRY_WARNING_DAYS: i64 = 30;
 /// Connections to one host, of one pool, idle ones and those being made included: more calls at once than a peer can work
 /// on would only wait over there, where nobody can give them up.
 pub const RPC_OPEN_PER_HOST_MAX: usize = 128;

@@ -13,6 +13,7 @@ use pando_base::{Error, ErrorCode, OpTime, Result, limits};
 use pando_bson::{DocBuf, RawDoc, Value};
 use pando_env::op_locks::OpLocks;
 use pando_env::sync::Notify;
+use pando_env::tls::Secured;
 use pando_env::{Component, Env};
 use pando_wire::{Compressor, Compressors};
 use std::any::Any;
@@ -44,6 +45,7 @@ pub struct Client {
     compressors: AtomicU8,
     api_told: crate::api_versions::Told,
     login: Mutex<Login>,
+    secured: OnceLock<Secured>,
 }
 
 /// The client document of the first hello.
@@ -120,11 +122,19 @@ impl Client {
             compressors: AtomicU8::new(0),
             api_told: crate::api_versions::Told::default(),
             login: Mutex::default(),
+            secured: OnceLock::new(),
         }
     }
     /// Who is logged in here, and who is about to be.
     pub fn login(&self) -> MutexGuard<'_, Login> {
         lock(&self.login)
+    }
+    /// What TLS settled on this connection, and whose the client's certificate is; `None` on a plain one.
+    pub fn secured(&self) -> Option<&Secured> {
+        self.secured.get()
+    }
+    pub fn set_secured(&self, secured: Secured) {
+        let _ = self.secured.set(secured);
     }
     pub fn is_connection(&self) -> bool {
         self.remote.is_some()

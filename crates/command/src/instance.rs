@@ -67,6 +67,7 @@ impl Instance {
         r("opcountersRepl", |m, to| m.op_counters_repl.collect(to));
         r("readConcernCounters.{scope=nonTransactionOps}", |m, to| m.read_concerns.collect(to));
         r("readConcernCounters.{scope=transactionOps}", |m, to| m.read_concerns_in_transactions.collect(to));
+        r("transportSecurity", |m, to| m.transport_security.collect(to));
         r("metrics", |m, to| m.documents.collect(to));
         r("metrics.repl", |m, to| m.replication.collect(to));
     }

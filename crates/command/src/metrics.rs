@@ -117,6 +117,22 @@ impl Source for Connections {
     }
 }
 
+/// Connections with TLS that were accepted, by version; this server speaks no older one.
+#[derive(Default, Debug)]
+pub struct TransportSecurity {
+    pub v1_2: Counter,
+    pub v1_3: Counter,
+}
+
+impl Source for TransportSecurity {
+    fn collect(&self, to: &mut Collector<'_>) {
+        let (v1_2, v1_3) = (self.v1_2.get() as i64, self.v1_3.get() as i64);
+        for (version, n) in [("1.0", 0), ("1.1", 0), ("1.2", v1_2), ("1.3", v1_3), ("unknown", 0)] {
+            to.labelled_counter("version", version, n, "connections", "Connections with TLS, by its version");
+        }
+    }
+}
+
 group! {
     /// Errors (`asserts`).
     pub struct Asserts {
@@ -238,6 +254,7 @@ pub struct Metrics {
     pub network: Network,
     pub compression: Family<Compression>,
     pub connections: Connections,
+    pub transport_security: TransportSecurity,
     pub asserts: Asserts,
     pub documents: Documents,
 }
@@ -257,6 +274,7 @@ impl Default for Metrics {
             network: Network::default(),
             compression: Family::new("compressor", &["snappy", "zstd", "zlib"]),
             connections: Connections::default(),
+            transport_security: TransportSecurity::default(),
             asserts: Asserts::default(),
             documents: Documents::default(),
         }

@@ -140,6 +140,8 @@ params! {
     newLinesAllowedInLog BOTH Bool(false);
     notablescan BOTH Bool(false);
     numInitialSyncAttempts BOTH Int(10, 1, MAX32);
+    opensslCipherConfig START Text("");
+    opensslCipherSuiteConfig START Text("");
     oplogBatchDelayMillis BOTH Int(0, 0, 1000);
     oplogFetcherUsesExhaust START Bool(true);
     periodicNoopIntervalSecs START Int(10, 1, MAX32);
@@ -160,11 +162,14 @@ params! {
     slowOpSampleRate NEVER Double(1.0, 0.0, 1.0);
     slowOpThresholdMs NEVER Int(100, ANY32, MAX32);
     storeFindAndModifyImagesInSideCollection BOTH Bool(true);
+    suppressNoTLSPeerCertificateWarning BOTH Bool(false);
     syncStallSecs TEST_START Int(limits::SYNC_STALL_SECS_MAX as i64, 1, 86_400);
     syncdelay BOTH Double(60.0, 0.0, 32_400.0);
     takeUnstableCheckpointOnShutdown START Bool(false);
     testingDiagnosticsEnabled TEST Bool(false);
     tlsMode RUN Text("disabled");
+    tlsWithholdClientCertificate START Bool(false);
+    tlsX509ExpirationWarningThresholdDays START Int(limits::TLS_EXPIRY_WARNING_DAYS, 0, MAX32);
     traceExceptions BOTH Bool(false);
     transactionLifetimeLimitSeconds BOTH Int(60, 1, MAX32);
     transactionTooLargeForCacheThreshold BOTH Double(0.75, 0.0, 1.0);
@@ -244,6 +249,9 @@ impl Params {
     #[inline]
     pub fn double(&self, p: Param) -> f64 {
         f64::from_bits(self.word(p))
+    }
+    pub fn text(&self, p: Param) -> String {
+        self.values().get(&p).and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
     }
     /// Overwrites without checks (the process's own configuration, profile's `slowms`).
     pub fn force_int(&self, p: Param, v: i64) {

@@ -280,7 +280,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "revokeRolesFromRole" [] (WRITE | TYPED) - [D R] (by_args) "Takes included roles from a role.";
     "revokeRolesFromUser" [] (WRITE | TYPED) - [D R] (by_args) "Takes roles from a user.";
     "rolesInfo" [] (SECONDARY_OPT_IN | NAMES_NOTHING | TYPED | ARGS_FIRST) - [D R] (by_args) "Roles, and what they allow.";
-    "rotateCertificates" [] (ADMIN_ONLY | SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (cluster RotateCertificates) "Reads certificates again (there are none without TLS).";
+    "rotateCertificates" [] (ADMIN_ONLY | SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (cluster RotateCertificates) "Reads the files of net.tls again.";
     "saslContinue" [] (SECONDARY_OK | SENSITIVE | TYPED) v1 [D R] (open) "Goes on with a login.";
     "saslStart" [] (SECONDARY_OK | SENSITIVE | TYPED) v1 [D R] (open) "Begins a login.";
     "serverStatus" [] (SECONDARY_OK | MAINTENANCE_OK | NOW) - [D R] (cluster ServerStatus) "Counters of the server.";

@@ -10,6 +10,7 @@ pub mod log;
 pub mod net;
 pub mod op_locks;
 pub mod sync;
+pub mod tls;
 
 pub use disk::{Disk, DiskFile};
 pub use host::{Host, HostFacts, HostUsage};

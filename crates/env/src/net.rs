@@ -1,6 +1,7 @@
 //! Byte streams between processes.
 
 use crate::BoxFuture;
+use crate::tls::Secured;
 use std::io;
 use std::net::IpAddr;
 
@@ -28,6 +29,14 @@ pub trait Stream: Send {
     /// Resolves when the peer has gone; never while it is there or has sent something still unread.
     fn closed(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
+    }
+    /// What has to happen before the first byte can be read: a handshake, where there is one. It ends in a time of its own.
+    fn establish(&mut self) -> BoxFuture<'_, io::Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+    /// What the handshake settled; `None` on a plain connection.
+    fn secured(&self) -> Option<&Secured> {
+        None
     }
     fn peer_addr(&self) -> String;
     fn local_addr(&self) -> String;

@@ -3,6 +3,7 @@
 use pando_base::codes::class;
 use pando_base::{Error, ErrorCode};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_env::tls::HandshakeFailed;
 use std::fmt;
 use std::io;
 
@@ -38,6 +39,8 @@ pub enum Kind {
     Unreachable,
     /// This node did not send it: too many calls to that host, or a message that is too large. Says nothing about the peer.
     NotSent,
+    /// The peer is there, and one side refused the other's certificate, version or form of TLS.
+    Handshake,
     /// The peer answered, with this command error.
     Command,
     /// The peer does not speak as it should.
@@ -73,6 +76,10 @@ impl Failure {
     }
     pub(crate) fn io(peer: &str, e: &io::Error) -> Failure {
         use io::ErrorKind::*;
+        if let Some(why) = HandshakeFailed::in_error(e) {
+            let text = format!("Error connecting to {peer} :: caused by :: {why}");
+            return Failure::new(Kind::Handshake, Error::new(ErrorCode::SSLHandshakeFailed, text));
+        }
         let kind = match e.kind() {
             ConnectionRefused => Kind::Refused,
             ConnectionReset | ConnectionAborted | BrokenPipe | UnexpectedEof | NotConnected => Kind::Reset,
@@ -145,7 +152,7 @@ impl Failure {
     pub fn effect(&self) -> Effect {
         let code = self.code();
         match self.kind {
-            Kind::Refused => Effect::NotBegun,
+            Kind::Refused | Kind::Handshake => Effect::NotBegun,
             Kind::Reset | Kind::TimedOut | Kind::Unreachable => Effect::Unknown,
             Kind::Protocol => Effect::Final,
             Kind::NotSent | Kind::Command if code.is(class::OVERLOAD) => Effect::NotBegun,
@@ -228,6 +235,9 @@ mod tests {
         assert_eq!(io(io::ErrorKind::ConnectionRefused), Effect::NotBegun);
         assert_eq!(io(io::ErrorKind::ConnectionReset), Effect::Unknown);
         assert_eq!(io(io::ErrorKind::TimedOut), Effect::Unknown);
+        let refused = Failure::io("h", &HandshakeFailed::error("wrong host"));
+        assert_eq!((refused.kind, refused.effect()), (Kind::Handshake, Effect::NotBegun));
+        assert_eq!(refused.error.message, "Error connecting to h :: caused by :: wrong host");
         assert_eq!(Failure::protocol("h", "x").effect(), Effect::Final);
         assert_eq!(Failure::queue_full("h", 9).effect(), Effect::NotBegun);
         assert_eq!(Failure::no_connection("h").effect(), Effect::NotBegun);

@@ -6,6 +6,7 @@ use pando_bson::DocBuf;
 use pando_command::Params;
 use pando_env::Host;
 use pando_env::host::NoHost;
+use pando_env::tls::Certificates;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub struct Config {
     pub parsed: DocBuf,
     pub params: Params,
     pub host: Arc<dyn Host>,
+    /// Those of `net.tls`; `None` without TLS.
+    pub certificates: Option<Arc<dyn Certificates>>,
     /// Compressors offered in `hello`, in the order of preference (`snappy`, `zstd`, `zlib`).
     pub compressors: Vec<&'static str>,
     pub max_connections: u32,
@@ -68,6 +71,7 @@ impl Default for Config {
             parsed: DocBuf::new(),
             params: Params::new(),
             host: Arc::new(NoHost),
+            certificates: None,
             compressors: vec!["snappy", "zstd", "zlib"],
             max_connections: 65_536,
             allocator: "system",

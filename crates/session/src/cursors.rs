@@ -423,6 +423,7 @@ mod tests {
     fn info(lsid: Option<SessionId>) -> CursorInfo {
         CursorInfo {
             ns: ns("db.c"),
+            owner: None,
             lsid,
             txn_number: None,
             no_timeout: false,

@@ -59,7 +59,13 @@ pub(crate) async fn serve_from<S: Node>(service: Service<S>, stream: Box<dyn Str
         unpack: Scratch::new(),
         out: Output { pack: Scratch::new(), head: Vec::new(), next_id: 1 },
     };
-    let end = c.run().await;
+    let end = match c.establish().await {
+        Ok(()) => c.run().await,
+        Err(end) => end,
+    };
+    if let End::Handshake(why) = &end {
+        c.tell_of_handshake(why);
+    }
     if let End::Refused(why) = end {
         c.client.env.log.info(
             Component::Network,
@@ -74,19 +80,21 @@ pub(crate) async fn serve_from<S: Node>(service: Service<S>, stream: Box<dyn Str
 }
 
 /// Why a connection ended.
-enum End {
+pub(crate) enum End {
     /// The client closed it, or the network did.
     Closed,
     /// The bytes could not be trusted.
     Refused(&'static str),
+    /// TLS could not be settled.
+    Handshake(String),
 }
 
-struct Connection<S: 'static> {
+pub(crate) struct Connection<S: 'static> {
     service: Service<S>,
-    client: Arc<Client>,
-    stream: Box<dyn Stream>,
+    pub(crate) client: Arc<Client>,
+    pub(crate) stream: Box<dyn Stream>,
     /// Received, not yet served.
-    input: Vec<u8>,
+    pub(crate) input: Vec<u8>,
     /// The message that has begun and is not complete.
     arriving: Option<Arriving>,
     unpack: Scratch,
@@ -109,6 +117,9 @@ struct Output {
 impl<S: Node> Connection<S> {
     async fn run(&mut self) -> End {
         loop {
+            if let Some(end) = self.misplaced_handshake() {
+                return end;
+            }
             match pando_wire::message_len(&self.input) {
                 Ok(Some(len)) if self.input.len() >= len => {
                     // It has its room no longer: it is complete.
@@ -127,6 +138,10 @@ impl<S: Node> Connection<S> {
                 Err(WireError::Reply(..)) => return End::Refused("malformed header"),
             }
         }
+    }
+
+    pub(crate) fn has_said_nothing(&self) -> bool {
+        self.out.next_id == 1
     }
 
     /// Reads more of a message of `wanted` bytes (unknown before its header is there).

@@ -1,7 +1,7 @@
 //! Between the network and the command pipeline, and between the user and the configuration.
 //!
 //! * [`listener`] accepts connections and counts them; [`connection`] is the life of one,
-//!   [`turned_away`] that of one too many;
+//!   [`secured`] what TLS adds to it, [`turned_away`] that of one too many;
 //! * [`options`] turns a command line and a configuration file into a [`Config`];
 //! * [`log`] writes MongoDB's JSON lines.
 
@@ -10,6 +10,7 @@ mod counts;
 pub mod listener;
 pub mod log;
 pub mod options;
+mod secured;
 mod turned_away;
 
 pub use connection::Service;

@@ -4,7 +4,7 @@ use crate::connection::{Service, serve};
 use crate::turned_away::{self, Beyond};
 use pando_base::limits;
 use pando_base::panics::fence;
-use pando_command::Node;
+use pando_command::{Node, Param};
 use pando_env::sync::Notify;
 use pando_env::{Component, Env, Listener};
 use std::future::Future;
@@ -89,8 +89,10 @@ impl Bound {
                 a.str("address", shown.trim_matches(['[', ']']));
             });
         }
+        let params = &service.node.instance().params;
+        let ssl = if params.text(Param::tlsMode) == "disabled" { "off" } else { "on" };
         env.log.info(Component::Network, 23016, "Waiting for connections", |a| {
-            a.i64("port", i64::from(self.port)).str("ssl", "off");
+            a.i64("port", i64::from(self.port)).str("ssl", ssl);
         });
         let beyond = Beyond::default();
         for listener in self.listeners {

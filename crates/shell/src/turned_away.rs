@@ -60,6 +60,7 @@ async fn hear<S: Node>(
     let env = service.node.instance().env.clone();
     let limit = Duration::from_millis(limits::TURN_AWAY_MS);
     let mut input = Vec::new();
+    env.timeout(limit, stream.establish()).await?.ok()?;
     env.timeout(limit, read_message(&mut stream, &mut input)).await??;
     let mut scratch = Scratch::new();
     let (frame, envelope) = pando_wire::decode(&input, Compressors::NONE, &mut scratch).ok()??;

@@ -11,6 +11,7 @@ mod source;
 use crate::Command;
 use crate::args::Args;
 use crate::progress::{Progress, size};
+use crate::tls;
 use manifest::{FILES, File, Manifest};
 use pando_base::limits;
 use pando_env::{Env, Log};
@@ -32,6 +33,7 @@ Copies the files of one checkpoint and the oplog behind it into a new folder. Re
 
   --out DIR         the backup: a folder that does not exist yet, or is empty
   --host HOST:PORT  a running server, any member of a set (127.0.0.1:27017)
+  --tls, --tlsCAFile ... it speaks TLS; the options of mongosh and of MongoDB's tools
   --dbpath DIR      the data folder of a server that does not run
 ";
 
@@ -55,6 +57,7 @@ async fn backup(args: Args) -> Result<(), String> {
     let out = PathBuf::from(args.get("out").unwrap_or_default());
     empty_folder(&out)?;
     let env = pando_env_tokio::env(&out, Log::none(), RealNet::default()).map_err(|e| words(&out, &e))?;
+    let env = tls::dialing(env, &args)?;
     let mut source = match args.get("dbpath") {
         Some(dbpath) => Source::folder(Path::new(dbpath))?,
         None => Source::server(&env, args.get("host").unwrap_or("127.0.0.1:27017")).await?,

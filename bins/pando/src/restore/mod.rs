@@ -13,6 +13,7 @@ use crate::args::Args;
 use crate::backup::manifest::{FILES, Manifest, NAME};
 use crate::backup::{create, empty_folder, enough_space, parent, sync_folder, sync_folders, words};
 use crate::progress::{Progress, size};
+use crate::tls;
 use moment::shown;
 use pando_base::{Namespace, Timestamp, limits};
 use pando_catalog::{Catalog, OpenOptions, Uninterrupted};
@@ -35,6 +36,7 @@ Makes a data folder from what 'pando backup' wrote. Start a server on it as on a
                           2026-11-22T02:03:04Z (the end of the backup)
   --oplog-from HOST:PORT  a running member that still has the oplog from the backup's end to MOMENT (without --until: to
                           its own end)
+  --tls, --tlsCAFile ...  the member speaks TLS; the options of mongosh and of MongoDB's tools
   --keep-set              the folder stays a member of its replica set; otherwise it belongs to none. It follows at once,
                           and votes and can be elected when it holds what the set does (or after a forced reconfig)
   --check                 look at every document and index entry, too
@@ -53,10 +55,13 @@ struct Wanted {
     oplog_from: Option<String>,
     keep_set: bool,
     check: bool,
+    /// All of it: how the member is dialed.
+    args: Args,
 }
 
 fn wanted(args: Args) -> Result<Wanted, String> {
     let [backup] = &args.rest[..] else { return Err("name one backup".to_owned()) };
+    let backup = PathBuf::from(backup);
     let dbpath = args.get("dbpath").ok_or("--dbpath names the new data folder")?;
     let until = args.get("until").map(moment::parse).transpose()?;
     let keep_set = args.has("keep-set");
@@ -66,12 +71,13 @@ fn wanted(args: Args) -> Result<Wanted, String> {
         );
     }
     Ok(Wanted {
-        backup: PathBuf::from(backup),
+        backup,
         dbpath: PathBuf::from(dbpath),
         until,
         oplog_from: args.get("oplog-from").map(str::to_owned),
         keep_set,
         check: args.has("check"),
+        args,
     })
 }
 
@@ -95,7 +101,7 @@ async fn restore(w: Wanted) -> Result<(), String> {
         pando_env_tokio::env(&partial, Log::none(), RealNet::default()).map_err(|e| words(&partial, &e))?;
     let done = async {
         copy(&env, &manifest, &w.backup, &partial)?;
-        fit_oplog(&env, &w, &manifest).await?;
+        fit_oplog(&tls::dialing(env.clone(), &w.args)?, &w, &manifest).await?;
         open(&env, &w).await
     };
     let done = done.await;

@@ -14,6 +14,7 @@ mod member;
 mod restart;
 mod status;
 
+use crate::tls::Local;
 use member::Member;
 use pando_base::limits;
 use pando_bson::{Bson, Document, doc};
@@ -42,6 +43,8 @@ pub(crate) struct Plan {
     /// `./pando-data/<set>`.
     pub(crate) home: PathBuf,
     pub(crate) first_port: u16,
+    /// `--tls`.
+    pub(crate) tls: Option<Local>,
     /// Options every member gets.
     pub(crate) options: Vec<String>,
 }
@@ -58,7 +61,8 @@ impl Plan {
     }
     fn uri(&self) -> String {
         let hosts: Vec<String> = (0..self.members).map(|i| self.host(i)).collect();
-        format!("mongodb://{}/?replicaSet={}", hosts.join(","), self.set)
+        let tls = self.tls.as_ref().map(Local::of_uri).unwrap_or_default();
+        format!("mongodb://{}/?replicaSet={}{tls}", hosts.join(","), self.set)
     }
 }
 
@@ -93,6 +97,10 @@ pub(crate) fn up(plan: Plan) -> u8 {
 async fn run(plan: &Plan, binary: PathBuf) -> Result<(), String> {
     let mut signals = Signals::new().map_err(|e| format!("signals cannot be watched: {e}"))?;
     let env = pando_env_tokio::env(&plan.home, Log::none(), RealNet::default()).map_err(|e| e.to_string())?;
+    let env = match &plan.tls {
+        Some(tls) => tls.on(env)?,
+        None => env,
+    };
     let pool = Pool::new(env.clone(), Options { name: "pando up", ..Options::default() });
     let mut members: Vec<Member> = (0..plan.members).map(|i| Member::new(plan, &binary, i)).collect();
     let started = members.iter_mut().try_for_each(Member::start);

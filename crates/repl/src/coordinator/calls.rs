@@ -76,6 +76,9 @@ pub(crate) fn failure(f: pando_rpc::Failure) -> Failure {
         Kind::Reset => Failure::Reset,
         Kind::TimedOut => Failure::Timeout,
         Kind::Command => Failure::Answer(f.error.code, f.error.message.to_string()),
-        Kind::Unreachable | Kind::Protocol | Kind::NotSent => Failure::Other(f.error.message.to_string()),
+        // Not dead: it spoke.
+        Kind::Unreachable | Kind::Handshake | Kind::Protocol | Kind::NotSent => {
+            Failure::Other(f.error.message.to_string())
+        }
     }
 }

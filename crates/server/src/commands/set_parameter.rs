@@ -2,8 +2,9 @@
 
 use super::prelude::*;
 use pando_command::args::safe_i64;
-use pando_command::params::{Kind, ParamRow};
+use pando_command::params::{Kind, Param, ParamRow};
 use pando_env::Component;
+use pando_env::tls::TlsMode;
 use pando_request::SetParameterArgs;
 
 /// Lines of the log have no higher level.
@@ -30,7 +31,11 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     }
     let mut r = Reply::new();
     for (i, (row, v)) in rows.iter().enumerate() {
-        let was = if row.kind == Kind::Log { set_log(server, row, v)? } else { Some(params.set(row, v)?) };
+        let was = match (row.kind, row.param) {
+            (Kind::Log, _) => set_log(server, row, v)?,
+            (_, Param::tlsMode) => Some(set_tls_mode(server, row, v)?),
+            _ => Some(params.set(row, v)?),
+        };
         if let Some(was) = was.filter(|_| i == 0) {
             r.body.bson("was", &was);
         }
@@ -40,6 +45,28 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
         coordinator.tell(pando_repl::topology::Event::Params(pando_repl::params::of(params)));
     }
     Ok(r)
+}
+
+/// A running server goes from `allowTLS` to `preferTLS` to `requireTLS`, one step at a time, and never back.
+fn set_tls_mode(server: &Server, row: &ParamRow, v: &Value<'_>) -> Result<pando_bson::Bson> {
+    let name = v.as_str().map_or_else(|| v.to_string(), str::to_owned);
+    let wanted = TlsMode::from_name(&name).ok_or_else(|| {
+        Error::bad_value(format!(
+            "Invalid tlsMode setting '{name}', expected one of: 'disabled', 'allowTLS', 'preferTLS', or 'requireTLS'"
+        ))
+    })?;
+    let certificates = server.config.certificates.as_ref();
+    let now = certificates.map_or(TlsMode::Disabled, |c| c.mode());
+    match certificates.filter(|_| now.may_become(wanted)) {
+        Some(certificates) => certificates.set_mode(wanted),
+        None => {
+            return Err(Error::bad_value(format!(
+                "Illegal state transition for tlsMode, attempt to change from {} to {name}",
+                now.name()
+            )));
+        }
+    }
+    server.instance.params.set(row, v)
 }
 
 fn set_log(server: &Server, row: &ParamRow, v: &Value<'_>) -> Result<Option<pando_bson::Bson>> {

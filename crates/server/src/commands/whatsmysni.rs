@@ -1,9 +1,12 @@
-//! `whatsmysni`: the TLS server name the client asked for (none without TLS).
+//! `whatsmysni`: the TLS server name the client asked for.
 
 use super::prelude::*;
 
-pub(super) async fn run(_: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+pub(super) async fn run(_: &Server, ctx: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let mut r = Reply::new();
-    r.body.bool("sni", false);
+    match ctx.client.secured().and_then(|s| s.server_name.as_deref()) {
+        Some(name) => r.body.str("sni", name),
+        None => r.body.bool("sni", false),
+    };
     Ok(r)
 }

@@ -2,6 +2,7 @@
 
 use super::parse::{Refusal, Settings};
 use super::security::{self, Security};
+use super::tls;
 use crate::log::Destination;
 use pando_base::limits;
 use pando_bson::Document;
@@ -24,6 +25,8 @@ pub struct Config {
     pub unix_socket_mode: u32,
     /// Names, in the server's order of preference.
     pub compressors: Vec<String>,
+    /// `net.tls`; `None` without TLS.
+    pub tls: Option<pando_tls::Settings>,
     pub repl_set: Option<String>,
     /// `pando up`: initiate a one-member set when there is none yet.
     pub self_initiate: bool,
@@ -70,6 +73,7 @@ impl Default for Config {
             unix_socket_dir: Some(PathBuf::from("/tmp")),
             unix_socket_mode: 0o700,
             compressors: ["snappy", "zstd", "zlib"].map(str::to_owned).to_vec(),
+            tls: None,
             repl_set: None,
             self_initiate: false,
             oplog_bytes: None,
@@ -100,7 +104,10 @@ impl Default for Config {
 impl Config {
     /// From checked settings. `argv` includes the program's name. Relative paths are taken from `cwd`.
     pub fn from_settings(s: &Settings, argv: Vec<String>, cwd: &Path) -> Result<Config, Refusal> {
-        let mut c = Config { argv, parsed: s.to_document(), dbpath: "/data/db".into(), ..Config::default() };
+        let mut parsed = s.to_document();
+        tls::hide_secrets(&mut parsed);
+        let argv = tls::without_secrets(argv);
+        let mut c = Config { argv, parsed, dbpath: "/data/db".into(), ..Config::default() };
         let path = |text: &str| cwd.join(text);
         if let Some(p) = s.text("storage.dbPath") {
             c.dbpath = path(p);
@@ -121,11 +128,7 @@ impl Config {
             Some(_) => return Err("BadValue: --enableMajorityReadConcern is true or false".to_owned()),
         }
         profiling(&mut c, s)?;
-        for key in ["net.tls.mode", "net.ssl.mode"] {
-            if s.text(key).is_some_and(|mode| mode != "disabled") {
-                return Err(format!("{key}: TLS is not supported yet"));
-            }
-        }
+        c.tls = tls::read(s, cwd)?;
         c.security = security::of_settings(s, cwd)?;
         for (name, text) in s.pairs("setParameter") {
             match name.as_str() {
@@ -461,7 +464,6 @@ mod tests {
             "--syncdelay -1",
             "--journalCommitInterval 0",
             "--enableMajorityReadConcern=perhaps",
-            "--tlsMode requireTLS",
             "--networkMessageCompressors lz4",
             "--replSet /x",
         ] {

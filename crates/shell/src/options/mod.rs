@@ -4,6 +4,7 @@ pub mod config;
 pub mod parse;
 pub mod security;
 pub mod table;
+mod tls;
 mod yaml;
 
 pub use config::Config;

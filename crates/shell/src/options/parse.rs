@@ -371,7 +371,6 @@ mod tests {
             ("extra", "Invalid command: extra"),
             ("--port abc", "Error parsing option \"port\" as int: \"abc\" is not an integer"),
             ("--setParameter foo", "Illegal option assignment: \"foo\""),
-            ("--tlsCertificateKeyFile x", "--tlsCertificateKeyFile: TLS is not supported yet"),
             ("--shardsvr", "--shardsvr: sharding is not supported yet"),
         ] {
             assert_eq!(cli(line).unwrap_err(), text);

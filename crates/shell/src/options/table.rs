@@ -54,7 +54,7 @@ pub const GROUPS: &[(&str, &[Opt])] = &[
     ("Replication options", REPLICATION),
     ("Sharding options", SHARDING),
     ("Security options", SECURITY),
-    ("TLS options", TLS),
+    ("TLS options", super::tls::OPTIONS),
 ];
 
 /// All options.
@@ -62,7 +62,7 @@ pub fn all() -> impl Iterator<Item = &'static Opt> {
     GROUPS.iter().flat_map(|(_, options)| options.iter())
 }
 
-const fn opt(cli: &'static str, yaml: &'static str, kind: Kind, help: &'static str) -> Opt {
+pub(super) const fn opt(cli: &'static str, yaml: &'static str, kind: Kind, help: &'static str) -> Opt {
     Opt { cli, short: None, yaml, kind, effect: Effect::Works, help }
 }
 const fn none(cli: &'static str, yaml: &'static str, kind: Kind, why: &'static str) -> Opt {
@@ -272,34 +272,6 @@ const SECURITY: &[Opt] = &[
     opt("noscripting", "", Flag, "Refuse $where, $function and $accumulator (the default here)"),
     opt("", "security.javascriptEnabled", Flag, ""),
     refused("awsIamSessionToken", "", Text, NO_AUTH_YET),
-];
-
-const NO_TLS_YET: &str = "TLS is not supported yet";
-
-const TLS: &[Opt] = &[
-    opt("tlsMode", "net.tls.mode", Text, "Only disabled so far"),
-    opt("sslMode", "net.ssl.mode", Text, "Only disabled so far"),
-    refused("tlsOnNormalPorts", "", Flag, NO_TLS_YET),
-    refused("tlsCertificateKeyFile", "net.tls.certificateKeyFile", Text, NO_TLS_YET),
-    refused("tlsCertificateKeyFilePassword", "net.tls.certificateKeyFilePassword", Text, NO_TLS_YET),
-    refused("tlsClusterFile", "net.tls.clusterFile", Text, NO_TLS_YET),
-    refused("tlsClusterPassword", "net.tls.clusterPassword", Text, NO_TLS_YET),
-    refused("tlsCAFile", "net.tls.CAFile", Text, NO_TLS_YET),
-    refused("tlsClusterCAFile", "net.tls.clusterCAFile", Text, NO_TLS_YET),
-    refused("tlsCRLFile", "net.tls.CRLFile", Text, NO_TLS_YET),
-    none("tlsDisabledProtocols", "net.tls.disabledProtocols", Text, "no effect without TLS"),
-    refused(
-        "tlsAllowConnectionsWithoutCertificates",
-        "net.tls.allowConnectionsWithoutCertificates",
-        Flag,
-        NO_TLS_YET,
-    ),
-    refused("tlsAllowInvalidHostnames", "net.tls.allowInvalidHostnames", Flag, NO_TLS_YET),
-    refused("tlsAllowInvalidCertificates", "net.tls.allowInvalidCertificates", Flag, NO_TLS_YET),
-    none("tlsLogVersions", "net.tls.logVersions", Text, "no effect without TLS"),
-    refused("sslPEMKeyFile", "net.ssl.PEMKeyFile", Text, NO_TLS_YET),
-    refused("sslPEMKeyPassword", "net.ssl.PEMKeyPassword", Text, NO_TLS_YET),
-    refused("sslCAFile", "net.ssl.CAFile", Text, NO_TLS_YET),
 ];
 
 #[cfg(test)]

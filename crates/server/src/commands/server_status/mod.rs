@@ -13,9 +13,9 @@ mod mem;
 mod oplog_truncation;
 mod register;
 mod repl;
+mod security;
 mod storage_engine;
 mod traffic_recording;
-mod transport_security;
 mod two_phase_commit_coordinator;
 
 use super::prelude::*;
@@ -26,7 +26,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let b = &mut r.body;
     head::append(server, ctx, b);
     for section in SECTIONS {
-        let absent = section.name == "repl" && !server.replication.member.is_replicated();
+        let absent = match section.name {
+            "repl" => !server.replication.member.is_replicated(),
+            "security" => server.config.certificates.is_none(),
+            _ => false,
+        };
         if wanted(section.name) && !absent {
             b.doc(section.name, |d| section.append(server, d));
         }
@@ -79,6 +83,7 @@ const SECTIONS: &[Section] = &[
     Section::of("oplogTruncation"),
     Section::of("readConcernCounters"),
     Section::with("repl", repl::append),
+    Section::with("security", security::append),
     Section::of("storageEngine"),
     Section::of("trafficRecording"),
     Section::with("transactions", |server, d| server.statistics.transactions.append_last(d)),

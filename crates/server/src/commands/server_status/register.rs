@@ -1,8 +1,8 @@
 //! Who tells which metrics of this server, and where.
 
 use super::{
-    active_index_builds, election_metrics, extra_info, global_lock, locks, mem, oplog_truncation,
-    storage_engine, traffic_recording, transport_security, two_phase_commit_coordinator,
+    active_index_builds, election_metrics, extra_info, global_lock, locks, mem, oplog_truncation, security,
+    storage_engine, traffic_recording, two_phase_commit_coordinator,
 };
 use crate::Server;
 use crate::statistics::catalog_counts::CatalogCounts;
@@ -28,7 +28,6 @@ impl Server {
         section("transactions", |s, to| {
             s.statistics.transactions.collect(s.upkeep.maintenance.prepared_count(), to)
         });
-        section("transportSecurity", transport_security::collect);
         section("twoPhaseCommitCoordinator", two_phase_commit_coordinator::collect);
         section("wiredTiger", |s, to| s.storage.collect(to));
         section("mem", mem::collect);
@@ -53,6 +52,7 @@ impl Server {
         section("metrics.repl.refusedMembers", |s, to| s.replication.member_door.refused.collect(to));
         section("metrics.repl.rollback", |s, to| s.replication.rollbacks.collect(to));
         section("metrics.repl.stateTransition", |s, to| s.replication.transitions.collect(to));
+        section("metrics.tls", security::collect);
         section("metrics.ttl", |s, to| s.upkeep.ttl.stats.collect(to));
     }
 }

@@ -1,0 +1,26 @@
+//! `security`: the server's own certificate. It is there with TLS only.
+
+use crate::Server;
+use pando_bson::DocBuilder;
+use pando_metrics::Collector;
+
+pub(super) fn append(server: &Server, d: &mut DocBuilder) {
+    let Some(certificates) = &server.config.certificates else { return };
+    let own = certificates.own();
+    d.str("SSLServerSubjectName", &own.subject)
+        .bool("SSLServerHasCertificateAuthority", own.has_authority)
+        .date("SSLServerCertificateExpirationDate", own.expires_ms);
+}
+
+/// Handshakes that failed (`metrics.tls`).
+pub(super) fn collect(server: &Server, to: &mut Collector<'_>) {
+    const UNIT: &str = "handshakes";
+    let (incoming, outgoing) = server.config.certificates.as_ref().map_or((0, 0), |c| c.failed());
+    to.counter("incomingHandshakesFailed", incoming as i64, UNIT, "TLS handshakes of clients that failed")
+        .counter(
+            "outgoingHandshakesFailed",
+            outgoing as i64,
+            UNIT,
+            "TLS handshakes with other servers that failed",
+        );
+}
