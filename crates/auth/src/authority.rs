@@ -27,6 +27,7 @@ pub struct Authority {
     user: Option<UserName>,
     roles: BTreeSet<RoleName>,
     privileges: Privileges,
+    bypasses_write_blocking: bool,
 }
 
 /// Members of a set log in as this user, with a key of their keyfile.
@@ -34,7 +35,13 @@ pub const SYSTEM_USER: (&str, &str) = ("__system", "local");
 
 impl Authority {
     fn new(standing: Standing) -> Authority {
-        Authority { standing, user: None, roles: BTreeSet::new(), privileges: Privileges::new() }
+        Authority {
+            standing,
+            user: None,
+            roles: BTreeSet::new(),
+            privileges: Privileges::new(),
+            bypasses_write_blocking: false,
+        }
     }
     pub fn nobody() -> Authority {
         Authority::new(Standing::Nobody)
@@ -50,7 +57,9 @@ impl Authority {
         may
     }
     pub fn of_user(user: UserName, resolved: Resolved) -> Authority {
+        let bypass = ActionSet::of(&[Action::BypassWriteBlockingMode]);
         Authority {
+            bypasses_write_blocking: resolved.privileges.allows(Target::Cluster, bypass),
             standing: Standing::User,
             user: Some(user),
             roles: resolved.roles,
@@ -83,6 +92,10 @@ impl Authority {
         &self.privileges
     }
 
+    /// Whether it writes while the writes of users are blocked.
+    pub fn bypasses_write_blocking(&self) -> bool {
+        self.bypasses_write_blocking
+    }
     /// Whether all of these actions are allowed there.
     pub fn may(&self, target: Target<'_>, actions: &[Action]) -> bool {
         self.privileges.allows(target, ActionSet::of(actions))

@@ -112,6 +112,7 @@ mod tests {
             first: ClientFirst::parse(&first).unwrap(),
             found,
             others: accepted,
+            speculative: true,
             skips_empty: true,
             in_text: false,
         };

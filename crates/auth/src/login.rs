@@ -18,6 +18,8 @@ pub struct LoggedIn {
     /// Of the user that has logged in: another one of the same name is not that user.
     pub id: Option<Uuid>,
     pub mechanism: Mechanism,
+    /// The first message came with a `hello`.
+    pub speculative: bool,
 }
 
 /// A conversation that waits for the client.
@@ -26,6 +28,7 @@ struct Conversation {
     name: UserName,
     id: Option<Uuid>,
     scram: Server,
+    speculative: bool,
     in_text: bool,
 }
 
@@ -40,6 +43,8 @@ pub struct Begun {
     pub found: Result<Credentials>,
     /// Of other passwords that are right, too.
     pub others: Vec<Credentials>,
+    /// Sent along with a `hello`.
+    pub speculative: bool,
     pub skips_empty: bool,
     /// The client speaks in base64, and is answered so.
     pub in_text: bool,
@@ -83,11 +88,11 @@ impl Login {
     }
     /// Gives up the conversation that may be open, and begins another. `iterations` and `decoy` are for users that are not there.
     pub fn begin(&mut self, with: Begun, decoy: &Decoy, iterations: u32, chance: &[u8; NONCE]) -> Answer {
-        let Begun { name, id, mechanism, first, found, others, skips_empty, in_text } = with;
+        let Begun { name, id, mechanism, first, found, others, speculative, skips_empty, in_text } = with;
         let (mut scram, answer) =
             Server::challenge(mechanism, first, &name.db, found, decoy, iterations, chance, skips_empty);
         scram.accept_also(others);
-        self.conversation = Some(Conversation { name, id, scram, in_text });
+        self.conversation = Some(Conversation { name, id, scram, speculative, in_text });
         answer
     }
     pub fn give_up(&mut self) {
@@ -111,7 +116,7 @@ impl Login {
         };
         let in_text = open.in_text;
         let proven = match answer.done {
-            true => Some(LoggedIn { name: open.name, id: open.id, mechanism }),
+            true => Some(LoggedIn { name: open.name, id: open.id, mechanism, speculative: open.speculative }),
             false => {
                 self.conversation = Some(open);
                 None
@@ -165,6 +170,7 @@ mod tests {
             first: ClientFirst::parse(&first).unwrap(),
             found: Ok(known),
             others: Vec::new(),
+            speculative: false,
             skips_empty: true,
             in_text: false,
         };

@@ -26,6 +26,15 @@ pub const DB_NAME_BYTES_MAX: usize = 63;
 pub const NAMESPACE_BYTES_MAX: usize = 255;
 /// Of a command that somebody may not run, as much is shown in the refusal.
 pub const UNAUTHORIZED_SHOWN_BYTES_MAX: usize = 4096;
+/// Logins that may fail from one address before the next ones wait.
+pub const LOGIN_FAILURES_FREE: u32 = 5;
+/// After a minute without a failure they are forgotten.
+pub const LOGIN_FAILURES_FORGOTTEN_SECS: u64 = 60;
+/// Addresses of which failures are counted.
+pub const LOGIN_FAILURES_ADDRESSES_MAX: usize = 10_000;
+/// The first pause, and the longest.
+pub const LOGIN_PAUSE_MS_MIN: u64 = 100;
+pub const LOGIN_PAUSE_MS_MAX: u64 = 1000;
 /// Users whose privileges are kept ready; more, and all are read again.
 pub const AUTHORITIES_KEPT_MAX: usize = 10_000;
 /// Nulls that one update may put into an array to reach a far index; more is refused (code 34), as in MongoDB.

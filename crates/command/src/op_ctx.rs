@@ -155,7 +155,8 @@ impl OpCtx {
             started_wall_ms: client.env.clock.wall_ms(),
             lsid: args.lsid,
         });
-        if args.may_bypass_write_blocking {
+        // A member says so for somebody who may.
+        if args.may_bypass_write_blocking && (client.is_internal() || !client.instance.asks_for_logins()) {
             locks.pass_write_block();
         }
         let limit = args.max_time_ms.filter(|ms| *ms > 0 && !flags.has(Flags::OWN_MAX_TIME));

@@ -310,3 +310,84 @@ fn members_with_one_key_are_a_set() {
         set.shut_down().await;
     });
 }
+
+#[test]
+fn whoever_guesses_passwords_waits() {
+    run(async {
+        let world = World::new();
+        let server = asking(&world).await;
+        make_users(&server).await;
+        let mut c = server.connect().await;
+        let guess = || {
+            doc! { "saslStart": 1, "mechanism": "SCRAM-SHA-256", "$db": "admin",
+            "payload": Bson::Binary(pando_bson::Binary { subtype: 0, bytes: b"n,,x=y".to_vec() }) }
+        };
+        for _ in 0..pando_base::limits::LOGIN_FAILURES_FREE + 1 {
+            assert_eq!(c.err(guess()).await.0, 18);
+        }
+        let begun = std::time::Instant::now();
+        let mut boss = as_user(&server, "boss").await;
+        assert!(begun.elapsed().as_millis() >= u128::from(pando_base::limits::LOGIN_PAUSE_MS_MIN));
+        let status = boss.admin(doc! { "serverStatus": 1 }).await;
+        let path = ["security", "authentication", "mechanisms", "SCRAM-SHA-256", "authenticate"];
+        let counts = path.iter().fold(status, |d, name| d.get(name).and_then(Bson::as_doc).unwrap().clone());
+        let count = |name: &str| counts.get(name).and_then(Bson::as_i64).unwrap();
+        assert_eq!((count("received"), count("successful")), (2, 2));
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn who_may_writes_while_the_writes_of_users_are_blocked() {
+    run(async {
+        let world = World::new();
+        let server = asking(&world).await;
+        make_users(&server).await;
+        let (mut boss, mut user) = (as_user(&server, "boss").await, as_user(&server, "readWrite.test").await);
+        boss.admin(doc! { "setUserWriteBlockMode": 1, "global": true }).await;
+        let mut n = 0;
+        let mut insert = || {
+            n += 1;
+            doc! { "insert": "blocked", "documents": list([doc! { "_id": n }.into()]),
+            "mayBypassWriteBlocking": true }
+        };
+        let reply = user.run(insert()).await;
+        let refused = reply.get("writeErrors").and_then(Bson::as_array).and_then(|e| e[0].as_doc());
+        let code = refused.unwrap_or(&reply).get("code").and_then(Bson::as_i64);
+        assert_eq!(code, Some(371), "{reply:?}");
+        let reply = boss.ok(insert()).await;
+        assert!(reply.get("writeErrors").is_none(), "{reply:?}");
+        boss.admin(doc! { "setUserWriteBlockMode": 1, "global": false }).await;
+        user.ok(insert()).await;
+        server.shut_down().await;
+    });
+}
+
+/// A member is who knows the key: others are refused, and told so.
+#[test]
+fn a_connection_with_another_key_is_refused() {
+    run(async {
+        let world = World::new();
+        let server = world
+            .start(|c| {
+                keyed(c, "c2VjcmV0IGtleQ==");
+                c.repl_set = Some("rs".to_owned());
+            })
+            .await;
+        let at = format!("127.0.0.1:{}", server.port);
+        let with = |key: &str| {
+            let keys = Arc::new(ClusterKeys::new(Keyfile::parse("keyfile", key).unwrap()));
+            pando_rpc::Options { keys: Some(keys), ..Default::default() }
+        };
+        let env = world.env();
+        let refused = pando_rpc::Connection::connect(&env, &at, &with("b3RoZXIga2V5")).await.err().unwrap();
+        assert_eq!(refused.code().0, 18, "{refused}");
+        let both = with("- b3RoZXIga2V5\n- c2VjcmV0IGtleQ==\n");
+        assert!(pando_rpc::Connection::connect(&env, &at, &both).await.is_err());
+        let mut member = pando_rpc::Connection::connect(&env, &at, &both).await.unwrap();
+        let ask = doc! { "connectionStatus": 1, "$db": "admin" }.to_raw();
+        let reply = member.call(&ask, std::time::Duration::from_secs(5)).await.unwrap();
+        assert!(reply.to_string().contains("__system"), "{reply}");
+        server.shut_down().await;
+    });
+}

@@ -187,6 +187,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
     }
     if let Some(name) = &args.mechanisms_of {
+        server.principals.counts.asked_for_mechanisms.inc();
         append_mechanisms(server, b, name)?;
     }
     if let Some(step) = args.speculative {

@@ -12,6 +12,7 @@ use pando_base::{Error, ErrorCode, Result};
 use pando_command::{Client, Param};
 use pando_env::Component;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 /// A first message, and what goes with it.
 pub(crate) struct First<'a> {
@@ -20,6 +21,8 @@ pub(crate) struct First<'a> {
     pub(crate) payload: &'a [u8],
     pub(crate) in_text: bool,
     pub(crate) skips_empty: bool,
+    /// Sent along with a `hello`.
+    pub(crate) speculative: bool,
 }
 
 impl Principals {
@@ -33,8 +36,9 @@ impl Principals {
         });
         let (message, name, known) = match begun {
             Ok(begun) => begun,
-            Err((name, why)) => return Err(failed(client, name.map(|n| (n, first.mechanism)), &why)),
+            Err((name, why)) => return Err(self.failed(client, name.map(|n| (n, first.mechanism)), &why)),
         };
+        self.counts.began(first.mechanism, first.speculative, name.is_system());
         let iterations = client.instance.params.int(iterations_of(first.mechanism)) as u32;
         let mut chance = [0; NONCE];
         client.env.rng.fill(&mut chance);
@@ -51,6 +55,7 @@ impl Principals {
                 first: message,
                 found,
                 others,
+                speculative: first.speculative,
                 skips_empty: first.skips_empty,
                 in_text: first.in_text,
             },
@@ -59,6 +64,27 @@ impl Principals {
             &chance,
         );
         Ok(answer)
+    }
+
+    /// What the client is told, once the log has been told more.
+    fn failed(&self, client: &Client, about: Option<(UserName, Mechanism)>, why: &Error) -> Error {
+        if let Some(from) = peers_of(client).client {
+            self.failed.note(from, client.env.clock.mono());
+        }
+        client.env.log.info(Component::Access, 5286307, "Failed to authenticate", |a| {
+            a.str("client", client.remote.as_deref().unwrap_or_default());
+            if let Some((name, mechanism)) = &about {
+                a.str("mechanism", mechanism.name()).str("user", &name.user).str("db", &name.db);
+            }
+            a.str("error", &why.message);
+        });
+        Error::new(ErrorCode::AuthenticationFailed, "Authentication failed.")
+    }
+
+    /// How long a login waits before it begins, for what has failed from there before.
+    pub(crate) fn pause(&self, client: &Client) -> Duration {
+        let from = peers_of(client).client;
+        from.map_or(Duration::ZERO, |from| self.failed.pause(from, client.env.clock.mono()))
     }
 
     /// Goes on with the conversation. Returns what to send, and whether as text.
@@ -76,7 +102,7 @@ impl Principals {
                 Ok((answer, in_text))
             }
             Err(Failed { about: None, why }) => Err(why),
-            Err(Failed { about, why }) => Err(failed(client, about, &why)),
+            Err(Failed { about, why }) => Err(self.failed(client, about, &why)),
         }
     }
 
@@ -111,9 +137,11 @@ impl Principals {
             false => self.check_admission(client, &user),
         };
         if let Err(why) = checked {
-            return Err(failed(client, Some(about), &why));
+            return Err(self.failed(client, Some(about), &why));
         }
+        let speculative = user.speculative;
         client.login().admit(user)?;
+        self.counts.succeeded(about.1, speculative, about.0.is_system());
         client.env.log.info(Component::Access, 5286306, "Successfully authenticated", |a| {
             a.str("client", client.remote.as_deref().unwrap_or_default())
                 .str("mechanism", about.1.name())
@@ -167,18 +195,6 @@ fn credentials(known: Option<&User>, name: &UserName, mechanism: Mechanism) -> R
 fn not_found(name: &UserName) -> Error {
     let text = format!("Could not find user \"{}\" for db \"{}\"", name.user, name.db);
     Error::new(ErrorCode::AuthenticationFailed, text)
-}
-
-/// What the client is told, once the log has been told more.
-fn failed(client: &Client, about: Option<(UserName, Mechanism)>, why: &Error) -> Error {
-    client.env.log.info(Component::Access, 5286307, "Failed to authenticate", |a| {
-        a.str("client", client.remote.as_deref().unwrap_or_default());
-        if let Some((name, mechanism)) = &about {
-            a.str("mechanism", mechanism.name()).str("user", &name.user).str("db", &name.db);
-        }
-        a.str("error", &why.message);
-    });
-    Error::new(ErrorCode::AuthenticationFailed, "Authentication failed.")
 }
 
 pub(super) fn peers_of(client: &Client) -> Peers {

@@ -4,6 +4,8 @@
 //! user at once both take effect. What connections may do is kept until something changes ([`authority`]).
 
 pub(crate) mod authority;
+mod counts;
+mod failed_logins;
 pub(crate) mod login;
 
 use crate::settings::versions_ns;
@@ -26,6 +28,8 @@ pub(crate) struct Principals {
     decoy: Decoy,
     version: PrincipalsVersion,
     authorities: authority::Authorities,
+    failed: failed_logins::FailedLogins,
+    pub(crate) counts: counts::LoginCounts,
     /// Keys that members log in with.
     keyfile: Option<Arc<ClusterKeys>>,
 }
@@ -46,7 +50,15 @@ impl Principals {
     ) -> Principals {
         let mut secret = [0; 32];
         env.rng.fill(&mut secret);
-        Principals { internal, decoy: Decoy::new(&secret), version, authorities: Default::default(), keyfile }
+        Principals {
+            internal,
+            decoy: Decoy::new(&secret),
+            version,
+            authorities: Default::default(),
+            failed: Default::default(),
+            counts: Default::default(),
+            keyfile,
+        }
     }
 
     pub(crate) fn user(&self, name: &UserName) -> Result<Option<User>> {

@@ -10,7 +10,11 @@ use pando_request::settings::login::{payload, skips_empty_exchange, unavailable}
 use pando_request::{SaslContinueArgs, SaslStartArgs};
 
 pub(in crate::commands) async fn start(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let (answer, in_text) = begin(server, ctx, &req)?;
+    let pause = server.principals.pause(&ctx.client);
+    if !pause.is_zero() {
+        ctx.sleep(pause).await?;
+    }
+    let (answer, in_text) = begin(server, ctx, &req, false)?;
     let mut r = Reply::new();
     append(&mut r.body, &answer, in_text);
     Ok(r)
@@ -40,6 +44,10 @@ pub(in crate::commands) fn speculate(server: &Server, ctx: &OpCtx, step: &RawDoc
     else {
         return;
     };
+    // It has to wait, which a `hello` does not.
+    if !server.principals.pause(&ctx.client).is_zero() {
+        return;
+    }
     let mut body = DocBuilder::new();
     step.iter().filter(|e| e.name() != "db").for_each(|e| {
         body.elem(e);
@@ -54,17 +62,23 @@ pub(in crate::commands) fn speculate(server: &Server, ctx: &OpCtx, step: &RawDoc
         exhaust_allowed: false,
         legacy: false,
     };
-    if let Ok((answer, in_text)) = begin(server, ctx, &req) {
+    if let Ok((answer, in_text)) = begin(server, ctx, &req, true) {
         b.doc("speculativeAuthenticate", |d| append(d, &answer, in_text));
     }
 }
 
-fn begin(server: &Server, ctx: &OpCtx, req: &Request<'_>) -> Result<(Answer, bool)> {
+fn begin(server: &Server, ctx: &OpCtx, req: &Request<'_>, speculative: bool) -> Result<(Answer, bool)> {
     let args = SaslStartArgs::parse(req)?;
     let (message, in_text) = payload(&args.payload)?;
     let mechanism = Mechanism::of_name(args.mechanism).ok_or_else(|| unavailable(args.mechanism))?;
-    let first =
-        First { db: req.db, mechanism, payload: &message, in_text, skips_empty: skips_empty_exchange(&args) };
+    let first = First {
+        db: req.db,
+        mechanism,
+        payload: &message,
+        in_text,
+        skips_empty: skips_empty_exchange(&args),
+        speculative,
+    };
     Ok((server.principals.begin_login(&ctx.client, &first)?, in_text))
 }
 

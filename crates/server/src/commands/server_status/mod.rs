@@ -28,7 +28,6 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     for section in SECTIONS {
         let absent = match section.name {
             "repl" => !server.replication.member.is_replicated(),
-            "security" => server.config.certificates.is_none(),
             _ => false,
         };
         if wanted(section.name) && !absent {

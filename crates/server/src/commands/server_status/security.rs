@@ -1,4 +1,4 @@
-//! `security`: the server's own certificate. It is there with TLS only.
+//! `security`: how clients log in, and the server's own certificate where it has one.
 
 use crate::Server;
 use pando_bson::DocBuilder;

@@ -1,0 +1,79 @@
+//! How many logins began and succeeded, by mechanism (`security.authentication` of `serverStatus`).
+
+use pando_auth::Mechanism;
+use pando_metrics::{Collector, Counter};
+
+/// Of one mechanism.
+#[derive(Default)]
+pub(crate) struct OfMechanism {
+    all: Pair,
+    /// Those whose first message came with a `hello`.
+    speculative: Pair,
+    /// Those of members.
+    cluster: Pair,
+}
+
+#[derive(Default)]
+struct Pair {
+    received: Counter,
+    successful: Counter,
+}
+
+/// Of all of them.
+#[derive(Default)]
+pub(crate) struct LoginCounts {
+    of_sha1: OfMechanism,
+    of_sha256: OfMechanism,
+    /// Asked for what a user can log in with.
+    pub(crate) asked_for_mechanisms: Counter,
+}
+
+impl LoginCounts {
+    fn of(&self, mechanism: Mechanism) -> &OfMechanism {
+        match mechanism {
+            Mechanism::ScramSha1 => &self.of_sha1,
+            Mechanism::ScramSha256 => &self.of_sha256,
+        }
+    }
+    pub(super) fn began(&self, mechanism: Mechanism, speculative: bool, of_member: bool) {
+        self.of(mechanism).each(speculative, of_member, |pair| pair.received.inc());
+    }
+    pub(super) fn succeeded(&self, mechanism: Mechanism, speculative: bool, of_member: bool) {
+        self.of(mechanism).each(speculative, of_member, |pair| pair.successful.inc());
+    }
+    pub(crate) fn collect(&self, to: &mut Collector<'_>) {
+        to.within("authentication", |to| {
+            let help = "Requests for the mechanisms of a user";
+            to.counter("saslSupportedMechsReceived", self.asked_for_mechanisms.get(), "requests", help);
+            to.within("mechanisms", |to| {
+                for mechanism in [Mechanism::ScramSha1, Mechanism::ScramSha256] {
+                    let of = self.of(mechanism);
+                    to.labelled("mechanism", mechanism.name(), |to| {
+                        to.within("speculativeAuthenticate", |to| of.speculative.collect(to));
+                        to.within("clusterAuthenticate", |to| of.cluster.collect(to));
+                        to.within("authenticate", |to| of.all.collect(to));
+                    });
+                }
+            });
+        });
+    }
+}
+
+impl OfMechanism {
+    fn each(&self, speculative: bool, of_member: bool, count: impl Fn(&Pair)) {
+        count(&self.all);
+        if speculative {
+            count(&self.speculative);
+        }
+        if of_member {
+            count(&self.cluster);
+        }
+    }
+}
+
+impl Pair {
+    fn collect(&self, to: &mut Collector<'_>) {
+        to.counter("received", self.received.get(), "logins", "Logins that began");
+        to.counter("successful", self.successful.get(), "logins", "Logins that succeeded");
+    }
+}
