@@ -47,7 +47,8 @@ pub(crate) fn check_beside_text(root: &Node) -> Result<()> {
     }
 }
 
-fn has_text(n: &Node) -> bool {
+/// Some node below searches for words.
+pub(super) fn has_text(n: &Node) -> bool {
     matches!(n, Node::Text(_)) || n.children().iter().any(has_text)
 }
 

@@ -154,6 +154,7 @@ pub(crate) async fn aggregation(
     args: &AggregateArgs<'_>,
     verbosity: Verbosity,
 ) -> Result<Reply> {
+    server.access.check_collection_uuid("aggregate", req, &ns)?;
     let agg = server.crud.aggregations.prepare(ctx, aggregate::spec_of(args, ns))?;
     finish_pipeline(server, ctx, req, agg, verbosity).await
 }
