@@ -47,7 +47,8 @@ def densified(rnd):
         partition = {"partitionByFields": list(by)} if by else {}
         return {**case(docs, {"$densify": {"field": "v", **partition, "range": {"step": step, "bounds": bounds}}}, {"$limit": 60}), "unordered": True}
     for docs in ([{"_id": 1, "v": 0}, {"_id": 2, "v": 1}], [{"_id": 1, "v": 0}, {"_id": 2, "v": 0.55}, {"_id": 3, "v": 1.2}], [{"_id": 1, "v": 0}, {"_id": 2, "v": 0.7}, {"_id": 3, "v": 1.2}]):
-        for step in (0.1, DECIMAL("0.1"), 1e-1):
+        # A decimal beside a double that it is nearly the same as is another matter.
+        for step in (0.1, DECIMAL("0.1")) if docs[-1]["v"] == 1 else (0.1,):
             yield fill(docs, step, "full")
             yield fill(docs, step, "partition", "p")
             yield fill(docs, step, "full", "_id")

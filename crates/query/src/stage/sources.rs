@@ -210,19 +210,11 @@ pub struct Literal(DocBuf);
 
 impl Literal {
     fn parse(v: Value<'_>, ctx: &QueryCtx) -> Result<Literal> {
-        let mut p = ParseCtx::new(ctx);
-        // It stands as a field of a projection, so an object is read as what is below that field.
         let read = match v {
-            Value::Document(_) => {
-                let mut field = DocBuilder::new();
-                field.value("documents", v);
-                super::shape::Shape::project(&field.finish(), &mut p).map(Some)
-            }
-            v => p.parse(v).map(|_| None),
+            Value::Document(d) => below_a_field(d, ctx).map(drop),
+            v => ParseCtx::new(ctx).parse(v).map(drop),
         };
-        if let Some(mut shape) = read.map_err(|e| invalid("$documents", e))? {
-            shape.optimize(ctx).map_err(|e| optimize_error("pipeline", e))?;
-        }
+        read.map_err(|e| invalid("$documents", e))?;
         let mut b = DocBuilder::new();
         b.value("", v);
         Ok(Literal(b.finish()))
@@ -231,7 +223,8 @@ impl Literal {
         let Some(e) = self.0.first() else { return Ok(Vec::new()) };
         let no_array = || Error::location(5858203, "an array is expected");
         let is_operator = |d: &RawDoc| d.first().is_some_and(|e| e.name_bytes().starts_with(b"$"));
-        if e.value().as_doc().is_some_and(|d| !is_operator(d)) {
+        if let Some(d) = e.value().as_doc().filter(|d| !is_operator(d)) {
+            below_a_field(d, ctx)?.optimize(ctx).map_err(|e| optimize_error("pipeline", e))?;
             return Err(no_array());
         }
         let expr = Expr::parse(e.value(), ctx)?;
@@ -246,6 +239,13 @@ impl Literal {
         }
         Ok(out)
     }
+}
+
+/// The argument stands as a field of a projection, so an object is read as what is below that field.
+fn below_a_field(d: &RawDoc, ctx: &QueryCtx) -> Result<super::shape::Shape> {
+    let mut field = DocBuilder::new();
+    field.raw_doc("documents", d);
+    super::shape::Shape::project(&field.finish(), &mut ParseCtx::new(ctx))
 }
 
 /// MongoDB's words: it puts the elements under a field with a random name.

@@ -255,13 +255,17 @@ impl Aggregations {
             check_places(&spec.ns, &spec.pipeline, &q)?;
         }
         let parse = if view.is_some() { Pipeline::parse_on_view } else { Pipeline::parse };
-        let pipeline = parse(&spec.pipeline, &q).map_err(|e| place_of_first(&spec, e))?;
+        let pipeline = parse(&spec.pipeline, &q);
+        // What is only known once stages are optimized comes behind that.
+        if pipeline.as_ref().map_or_else(|e| e.message.starts_with("Failed to optimize"), |_| true) {
+            self.check_collations(ctx, &spec, pipeline.as_ref().ok().and_then(Pipeline::sink), &q)?;
+        }
+        let pipeline = pipeline.map_err(|e| place_of_first(&spec, e))?;
         if let (Some(v), PipelineSource::Documents(_)) = (&view, pipeline.source())
             && !v.pipeline.is_empty()
         {
             return Err(only_first(&spec.pipeline));
         }
-        self.check_collations(ctx, &spec, &pipeline, &q)?;
         check_stages(ctx, &spec, pipeline.source())?;
         let meant =
             view.as_ref().map(|v| OnView::of(&spec, pipeline.source(), v, named, is_series)).transpose()?;
@@ -281,12 +285,12 @@ impl Aggregations {
         &self,
         ctx: &OpCtx,
         spec: &AggSpec<'_>,
-        pipeline: &Pipeline,
+        sink: Option<&Sink>,
         q: &QueryCtx,
     ) -> Result<()> {
         let (db, mut names) = (spec.ns.db(), BTreeSet::new());
         involved(&spec.pipeline, &mut names);
-        names.extend(pipeline.sink().and_then(|sink| sink.target_in(db)));
+        names.extend(sink.and_then(|sink| sink.target_in(db)));
         if names.is_empty() {
             return Ok(());
         }
