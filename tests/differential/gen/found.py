@@ -167,6 +167,11 @@ def beside(rnd):
             for more in ({}, {"collation": {"locale": "en"}}):
                 for docs in (ONE, []):
                     yield case(docs, *stages, before=made, **more)
+    into = [{"drop": "m"}, {"create": "m"}, {"createIndexes": "m", "indexes": [{"key": {"k": 1}, "name": "k", "unique": True}]}]
+    for matched in ("merge", "replace", "keepExisting", "fail", [{"$set": {"x": "$$new.v"}}]):
+        for last in ({"_id": 2}, {"_id": 2, "k": [1]}, {"_id": 2, "k": 2}):
+            c = case([{"_id": 1, "k": 1, "v": 5}, last], {"$sort": {"_id": 1}}, {"$merge": {"into": "m", "on": "k", "whenMatched": matched}}, before=into)
+            yield {**c, "then": [{"find": "m", "sort": {"_id": 1}}]}
     for stats in ({"storageStats": {}}, {"count": {}}, {"latencyStats": {}, "storageStats": {}}, {"queryExecStats": {}}):
         c = case(ONE, {"$collStats": stats}, {"$project": {"storageStats.size": 1, "ns": 1}}, before=made)
         for name in ("ts", "plain_view"):
