@@ -1,5 +1,6 @@
 //! What is known of a row beside its document, and the names under which `$meta` asks for it.
 
+use crate::source::RecordId;
 use pando_base::{Error, Result};
 use pando_bson::{DocBuf, RawDoc, Value};
 
@@ -11,6 +12,9 @@ pub struct Facts {
     /// The values it was sorted by, as an array.
     pub sort_key: Option<DocBuf>,
     pub near: Option<Nearness>,
+    /// Where it stands, and the index key that led to it: known to what is projected at once, and not kept.
+    pub place: Option<RecordId>,
+    pub index_key: Option<DocBuf>,
 }
 
 /// How near a row is to what was searched.

@@ -39,6 +39,10 @@ pub(super) fn check(root: &Node) -> Result<()> {
     Ok(())
 }
 
+pub(super) fn is_in(root: &Node) -> bool {
+    count(root) > 0
+}
+
 /// Two orders for one query: that of the search's index and that of the distance.
 pub(crate) fn check_beside_text(root: &Node) -> Result<()> {
     match count(root) > 0 && has_text(root) {

@@ -8,7 +8,7 @@ use pando_command::OpCtx;
 use pando_query::ctx::TextIndex;
 use pando_query::exec::{Executor, Quota, Step};
 use pando_query::matcher::Matcher;
-use pando_query::plan::{Query, QueryKind, natural_of};
+use pando_query::plan::{check_one_order, Query, QueryKind, natural_of};
 use pando_query::projection::Projection;
 use pando_query::sort::SortPattern;
 use pando_request::FindArgs;
@@ -49,6 +49,7 @@ impl Reads {
         query.tailable = args.tailable;
         query.resume_after = pando_request::read::resume_token::parse(args.resume_after)?;
         query.check_metas()?;
+        check_one_order(&query.matcher, query.hint.as_ref(), query.natural)?;
         Ok(query)
     }
     /// How many documents a find with these arguments would return.

@@ -273,6 +273,9 @@ impl Op for GetField {
     fn name(&self) -> &'static str {
         "$getField"
     }
+    fn stays(&self) -> bool {
+        true
+    }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
         let input = self.input.eval(scope)?;
         Ok(match &input {
@@ -321,6 +324,9 @@ pub(in crate::expr) fn parse_set_field(
 impl Op for SetField {
     fn name(&self) -> &'static str {
         self.name
+    }
+    fn stays(&self) -> bool {
+        true
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
         let input = self.input.eval(scope)?;
