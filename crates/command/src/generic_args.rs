@@ -85,7 +85,9 @@ impl GenericArgs {
         let mut reading = Reading { waits, ..Reading::default() };
         for e in body.iter().skip(1).filter(|e| is_generic(e.name_bytes())) {
             match reading.take(e.name(), e.value(), body) {
-                Err(wrong) if waits && !e.name().starts_with("api") => reading.waiting.push((rank(e.name()), wrong)),
+                Err(wrong) if waits && !e.name().starts_with("api") => {
+                    reading.waiting.push((rank(e.name()), wrong))
+                }
                 taken => taken?,
             }
         }
@@ -292,7 +294,11 @@ impl Reading {
             // Nothing is done for a session that is not well described.
             (args.txn_number, args.autocommit) = (None, None);
         }
-        args.late = wrong_session.or(wrong_txn_number).or(self.wrong_limit).or(self.wrong_read_concern).or(self.version);
+        args.late = wrong_session
+            .or(wrong_txn_number)
+            .or(self.wrong_limit)
+            .or(self.wrong_read_concern)
+            .or(self.version);
         Ok(args)
     }
 }

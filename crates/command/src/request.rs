@@ -132,7 +132,10 @@ impl<'a> Request<'a> {
         for item in array {
             match item.value() {
                 Value::Document(d) => each(d)?,
-                _ => return Shape::List(&Shape::Object).check(&format!("{struct_name}.{field}"), &list.value()),
+                _ => {
+                    return Shape::List(&Shape::Object)
+                        .check(&format!("{struct_name}.{field}"), &list.value());
+                }
             }
         }
         Ok(())

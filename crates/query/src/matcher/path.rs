@@ -109,7 +109,8 @@ fn in_array<'a>(
     if patience::is_over(1 + items.byte_len() / BYTES_PER_STEP) {
         return false;
     }
-    let Some((next, after)) = rest.split_first().filter(|(next, after)| !(next.name.is_empty() && after.is_empty()))
+    let Some((next, after)) =
+        rest.split_first().filter(|(next, after)| !(next.name.is_empty() && after.is_empty()))
     else {
         if leaf == Leaf::Elements && items.iter().any(|x| test((Some(x), Some(x.name_bytes())))) {
             return true;

@@ -26,7 +26,8 @@ impl Computed {
     }
     /// What the value may ask of the row, where more is known here than goes along with it.
     fn told(&self, row: &RowMeta<'_>) -> Option<Facts> {
-        let asks = |m: &MetaField| matches!(m, MetaField::RecordId | MetaField::IndexKey | MetaField::SortKey);
+        let asks =
+            |m: &MetaField| matches!(m, MetaField::RecordId | MetaField::IndexKey | MetaField::SortKey);
         if !self.metas.iter().any(asks) {
             return None;
         }

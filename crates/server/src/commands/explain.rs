@@ -1,7 +1,7 @@
 //! `explain`: how a command would run, or ran.
 
-use super::prelude::*;
 use super::find_and_modify::check_shown;
+use super::prelude::*;
 use super::{aggregate, map_reduce};
 pub(crate) use crate::explain::Verbosity;
 use crate::explain::{self, Work};
@@ -15,6 +15,7 @@ use pando_query::matcher::{Matcher, Place};
 use pando_query::plan::{Hint, Query, natural_of};
 use pando_query::projection::{Projection, check_path};
 use pando_query::sort::SortPattern;
+use pando_query::stage::first_look;
 use pando_request::read::explain::Explained;
 use pando_request::{
     AggregateArgs, DeleteStatement, ExplainArgs, FindAndModifyArgs, FindArgs, UpdateStatement,
@@ -159,6 +160,7 @@ pub(crate) async fn aggregation(
     args: &AggregateArgs<'_>,
     verbosity: Verbosity,
 ) -> Result<Reply> {
+    first_look(args.pipeline, Some(req.db))?;
     args.collation.map(Collation::parse).transpose()?;
     server.access.check_collection_uuid("aggregate", req, &ns)?;
     let agg = server.crud.aggregations.prepare(ctx, aggregate::spec_of(args, ns))?;

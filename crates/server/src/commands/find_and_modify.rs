@@ -88,6 +88,8 @@ async fn remove(
     let nothing = LastError { n: 0, updated_existing: None, upserted: None };
     let filter = args.query.unwrap_or(RawDoc::empty());
     let Some(coll) = server.access.write(ctx, ns, Missing::Nothing).await? else {
+        // Mistakes are mistakes also where there is nothing to remove.
+        check_statement(server, ctx, ns, args)?;
         return Ok((nothing, None));
     };
     let q = server.crud.reads.query_ctx(ctx, Some(coll.collection()), args.collation, args.let_vars)?;

@@ -18,8 +18,8 @@ use pando_command::OpCtx;
 use pando_query::QueryCtx;
 use pando_query::ctx::TextIndex;
 use pando_query::facts::MetaField;
-use pando_query::plan::{Hint, check_one_order};
 use pando_query::matcher::{Matcher, Place};
+use pando_query::plan::{Hint, check_one_order};
 use pando_query::source::RecordId;
 use pando_query::update::{LogForm, UpdatePlan};
 use pando_request::{DeleteStatement, UpdateStatement};
@@ -37,6 +37,7 @@ pub(crate) fn in_plan(e: Error) -> Error {
     match e.code {
         ErrorCode::FailedToParse | ErrorCode::CommandNotSupportedOnView => e,
         _ if e.code.ends_command() || e.message.starts_with("error processing query") => e,
+        _ if e.message.starts_with("geoNear expression not allowed") => e,
         _ => e.context("Plan executor error during findAndModify"),
     }
 }

@@ -141,7 +141,9 @@ impl Op for Meta {
                 Some(RecordId::Key(key)) => Val::Ref(Value::Binary { subtype: 0, bytes: key }),
                 None => Val::Missing,
             },
-            MetaField::IndexKey => facts.index_key.as_deref().map_or(Val::Missing, |k| Val::Ref(Value::Document(k))),
+            MetaField::IndexKey => {
+                facts.index_key.as_deref().map_or(Val::Missing, |k| Val::Ref(Value::Document(k)))
+            }
             _ => Val::Missing,
         })
     }
