@@ -26,7 +26,7 @@ impl Kind for Conversation {
 
 kind! {
     /// A message of a conversation, which is looked at among the other arguments.
-    pub Payload like Anything { SHAPE: Shape::Checked { like: &[Shape::String], check: check_payload }, NULL: Null::Value }
+    pub Payload like Anything { SHAPE: Shape::Checked { like: &[Shape::Word(&["YQ==", "YWI="])], check: check_payload }, NULL: Null::Value }
 }
 fn check_payload(_: &str, v: &Value<'_>) -> Result<()> {
     payload(v).map(drop)
@@ -56,7 +56,10 @@ pub fn payload(v: &Value<'_>) -> Result<(Vec<u8>, bool)> {
         Value::Binary { .. } => Err(Error::bad_value("SASLPayload must be binary data of subtype 0")),
         Value::String(text) => match unbase64(text) {
             Some(bytes) => Ok((bytes, true)),
-            None => Err(Error::location(10270, "Failed decoding SASL payload: invalid base64")),
+            None if text.len() % 4 != 0 => {
+                Err(Error::location(10270, "Failed decoding SASL payload: invalid base64"))
+            }
+            None => Err(Error::location(40537, "Failed decoding SASL payload: Invalid base64 character")),
         },
         other => {
             let text =
