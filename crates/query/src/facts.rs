@@ -1,6 +1,5 @@
 //! What is known of a row beside its document, and the names under which `$meta` asks for it.
 
-use crate::source::RecordId;
 use pando_base::{Error, Result};
 use pando_bson::{DocBuf, RawDoc, Value};
 
@@ -12,8 +11,8 @@ pub struct Facts {
     /// The values it was sorted by, as an array.
     pub sort_key: Option<DocBuf>,
     pub near: Option<Nearness>,
-    /// Where it stands, and the index key that led to it: known to what is projected at once, and not kept.
-    pub place: Option<RecordId>,
+    /// Where it stands (as the only element), and the index key that led to it: known to what is projected at once, and not kept.
+    pub place: Option<DocBuf>,
     pub index_key: Option<DocBuf>,
 }
 

@@ -1,6 +1,6 @@
 //! Fields whose value is an aggregation expression or a literal.
 
-use super::RowMeta;
+use super::{RowMeta, meta};
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx, Scope};
 use crate::facts::{Facts, MetaField};
@@ -32,7 +32,11 @@ impl Computed {
             return None;
         }
         let mut facts = row.facts.cloned().unwrap_or_default();
-        facts.place = row.record_id.cloned();
+        facts.place = row.record_id.map(|_| {
+            let mut b = DocBuilder::new();
+            meta::write(MetaField::RecordId, row, "", &mut b);
+            b.finish()
+        });
         facts.index_key = row.index_key.map(RawDoc::to_buf);
         facts.sort_key = row.sort_key.map(RawDoc::to_buf).or(facts.sort_key);
         Some(facts)

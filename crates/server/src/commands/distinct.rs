@@ -38,11 +38,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     match &reading {
         Reading::Missing => drop(reads.parse_find(ctx, &ns, None, &args.find)?),
         Reading::View(view) => {
-            values.ctx = reads.view_query_ctx(ctx, view)?;
-            if let Some(spec) = args.find.collation {
-                values.ctx = values.ctx.with_collation(Collation::parse(spec)?);
-            }
-            values.as_met = true;
+            values.on_view(reads.view_query_ctx(ctx, view)?, args.find.collation)?;
             let root = args.key.split('.').next().unwrap_or_default();
             let mut only = DocBuilder::new();
             only.i32(root, 1);
@@ -115,6 +111,15 @@ impl<'k> Values<'k> {
             bytes: 0,
             scratch: KeyBuilder::new(Directions(0)),
         }
+    }
+    /// Values from stages; a view of measurements has the collation of who asks.
+    fn on_view(&mut self, ctx: QueryCtx, collation: Option<&RawDoc>) -> Result<()> {
+        self.ctx = match collation {
+            Some(spec) => ctx.with_collation(Collation::parse(spec)?),
+            None => ctx,
+        };
+        self.as_met = true;
+        Ok(())
     }
     fn add(&mut self, doc: &RawDoc) -> Result<()> {
         if self.as_met || self.ctx.collation.is_none() {

@@ -5,7 +5,6 @@ use crate::accumulator::percentile::Percentile;
 use crate::accumulator::{Accumulator, parse_percentile};
 use crate::expr::{Call, Expr, Op, ParseCtx, Scope, Val, parts};
 use crate::facts::MetaField;
-use crate::source::RecordId;
 use pando_base::{Error, Result};
 use pando_bson::{ElementType, Value};
 
@@ -136,11 +135,7 @@ impl Op for Meta {
                 facts.near.as_ref().map_or(Val::Missing, |n| Val::double(n.distance))
             }
             MetaField::GeoNearPoint => Val::option(facts.near.as_ref().and_then(|n| n.place.get(""))),
-            MetaField::RecordId => match &facts.place {
-                Some(RecordId::Long(n)) => Val::Ref(Value::Int64(*n)),
-                Some(RecordId::Key(key)) => Val::Ref(Value::Binary { subtype: 0, bytes: key }),
-                None => Val::Missing,
-            },
+            MetaField::RecordId => Val::option(facts.place.as_ref().and_then(|place| place.get(""))),
             MetaField::IndexKey => {
                 facts.index_key.as_deref().map_or(Val::Missing, |k| Val::Ref(Value::Document(k)))
             }
