@@ -36,7 +36,7 @@ from gen import data  # noqa: E402
 
 DB, WRITE_COLL, SEED = "df", "w", 20260101
 GOLDEN = HERE / "golden"
-MODULES = ["match", "project", "update", "fam", "index", "agg", "join", "window", "exprindex", "errors", "expr", "ddl", "ddlargs", "text", "timeseries", "geo", "commands", "manual", "extremes", "orders", "mistakes", "statements"]
+MODULES = ["match", "project", "update", "fam", "index", "agg", "join", "window", "exprindex", "errors", "expr", "ddl", "ddlargs", "text", "timeseries", "geo", "commands", "manual", "extremes", "orders", "mistakes", "statements", "found"]
 VOLATILE = ("$clusterTime", "operationTime", "electionId", "opTime", "ok", "codeName")
 NOW_MS = (1704067200000, 2840140800000)  # 2024..2060: dates the server made; data sets hold none of them
 

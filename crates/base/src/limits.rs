@@ -229,6 +229,8 @@ pub const RPC_CONNECT_MS: u64 = 10_000;
 /// Milliseconds for a client's TLS handshake, from its first byte on, or from its connecting where nothing else is allowed: a
 /// slow line needs two or three of its round trips.
 pub const TLS_HANDSHAKE_MS: u64 = 10_000;
+/// Milliseconds in which the log says once that the handshake with a server fails for the same reason.
+pub const TLS_REFUSAL_TOLD_MS: u64 = 60_000;
 /// Bytes that are encrypted before they are written: four records.
 pub const TLS_CHUNK_BYTES: usize = 64 * 1024;
 /// Encrypted bytes read at once: a whole record and its header.

@@ -76,15 +76,19 @@ impl GenericArgs {
         self.txn_number.is_some() && self.autocommit.is_none()
     }
 
-    /// Reads all generic arguments of `body`; the first element (the command itself) is skipped.
-    pub fn parse(body: &RawDoc) -> Result<GenericArgs> {
+    /// Reads all generic arguments of `body`; the first element (the command itself) is skipped. What is wrong with one of them `waits`
+    /// until the command has looked at its own arguments, but for the version of the API.
+    pub fn parse(body: &RawDoc, waits: bool) -> Result<GenericArgs> {
         if let Some(twice) = crate::request::doubled(body) {
             return Err(crate::request::duplicate("APIParametersFromClient", twice));
         }
-        let mut reading = Reading::default();
-        for e in body.iter().skip(1) {
-            if is_generic(e.name_bytes()) {
-                reading.take(e.name(), e.value(), body)?;
+        let mut reading = Reading { waits, ..Reading::default() };
+        for e in body.iter().skip(1).filter(|e| is_generic(e.name_bytes())) {
+            match reading.take(e.name(), e.value(), body) {
+                Err(wrong) if waits && !e.name().starts_with("api") => {
+                    reading.waiting.push((rank(e.name()), wrong))
+                }
+                taken => taken?,
             }
         }
         reading.finish()
@@ -157,6 +161,15 @@ pub fn is_generic(name: &[u8]) -> bool {
     )
 }
 
+/// The order in which fields of the envelope that are wrong are told.
+fn rank(name: &str) -> u8 {
+    match name {
+        "$readPreference" => 0,
+        "lsid" | "txnNumber" | "autocommit" | "startTransaction" | "coordinator" => 2,
+        _ => 1,
+    }
+}
+
 /// What has been read so far, and what is wrong with it that is told later.
 #[derive(Default)]
 struct Reading {
@@ -165,6 +178,9 @@ struct Reading {
     /// `startTransaction`, as given.
     start: Option<bool>,
     wrong_txn_number: Option<Error>,
+    /// What is wrong with other fields waits, too: each has its rank.
+    waits: bool,
+    waiting: Vec<(u8, Error)>,
     wrong_limit: Option<Error>,
     wrong_read_concern: Option<Error>,
     /// A version that only shards take.
@@ -202,6 +218,7 @@ impl Reading {
             (_, Value::Null | Value::Undefined) => {}
             ("lsid", v) => self.args.lsid = Some(parse_lsid(&v)?),
             ("txnNumber", Value::Int64(n)) => self.args.txn_number = Some(n),
+            ("txnNumber", v) if self.waits => return Err(wrong_type(OWNER, name, &v, &["long"])),
             ("txnNumber", v) => self.wrong_txn_number = Some(wrong_type(OWNER, name, &v, &["long"])),
             ("autocommit", Value::Boolean(b)) => self.args.autocommit = Some(b),
             ("startTransaction", Value::Boolean(b)) => self.start = Some(b),
@@ -262,19 +279,26 @@ impl Reading {
     }
 
     fn finish(self) -> Result<GenericArgs> {
-        let Reading { mut args, api, start, mut wrong_txn_number, wrong_limit, wrong_read_concern, version } =
-            self;
+        let Reading { mut args, api, start, mut wrong_txn_number, mut waiting, .. } = self;
         // What makes a transaction cannot wait until the command has looked at its own arguments.
         if let Some(e) = wrong_txn_number.take_if(|_| args.autocommit.is_some() || start.is_some()) {
             return Err(e);
         }
         args.api = api.check()?;
-        let wrong_session = args.check_session_fields(start).err();
+        waiting.sort_by_key(|(rank, _)| *rank);
+        let wrong_session = match waiting.into_iter().next() {
+            Some((_, e)) => Some(e),
+            None => args.check_session_fields(start).err(),
+        };
         if wrong_session.is_some() {
             // Nothing is done for a session that is not well described.
             (args.txn_number, args.autocommit) = (None, None);
         }
-        args.late = wrong_session.or(wrong_txn_number).or(wrong_limit).or(wrong_read_concern).or(version);
+        args.late = wrong_session
+            .or(wrong_txn_number)
+            .or(self.wrong_limit)
+            .or(self.wrong_read_concern)
+            .or(self.version);
         Ok(args)
     }
 }
@@ -591,7 +615,7 @@ mod tests {
         for (k, v) in d {
             all.push(k, v);
         }
-        let e = GenericArgs::parse(&all.to_raw()).map(|args| args.late.unwrap()).unwrap_or_else(|e| e);
+        let e = GenericArgs::parse(&all.to_raw(), false).map(|args| args.late.unwrap()).unwrap_or_else(|e| e);
         (e.code.0, e.message.to_string())
     }
 
@@ -666,7 +690,7 @@ mod tests {
     fn a_drivers_envelope_is_understood() {
         let d = doc! { "insert": "c", "ordered": true, "$db": "x", "maxTimeMS": 50.0, "comment": "hi",
         "$clusterTime": { "clusterTime": Timestamp::new(5, 1), "signature": { "keyId": 0i64 } } };
-        let g = GenericArgs::parse(&d.to_raw()).unwrap();
+        let g = GenericArgs::parse(&d.to_raw(), false).unwrap();
         assert_eq!(g.cluster_time, Some((Timestamp::new(5, 1), Signature::default())));
         assert_eq!(g.max_time_ms, Some(50));
         assert_eq!(g.comment, Some(Bson::from("hi")));

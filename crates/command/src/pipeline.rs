@@ -84,7 +84,7 @@ pub async fn run<S: Node>(
         client.instance.metrics.op_counters.command.inc();
     }
     let parsed = database(&msg).and_then(|db| {
-        let args = GenericArgs::parse(msg.body)?;
+        let args = GenericArgs::parse(msg.body, envelope_waits(spec))?;
         check_sequences(&msg)?;
         Ok((db, own_session(node, client, args)?))
     });
@@ -144,6 +144,13 @@ fn own_session<S: Node>(node: &S, client: &Client, mut args: GenericArgs) -> Res
         }
     }
     Ok(args)
+}
+
+/// What is wrong with the envelope is told after what is wrong with the command's own arguments. Commands that look at their first element
+/// before all else have their arguments read after the envelope.
+fn envelope_waits(spec: &CommandRow) -> bool {
+    const AFTER: &[&str] = &["dataSize", "filemd5", "getClusterParameter", "renameCollection", "splitVector"];
+    spec.flags.has(Flags::ARGS_FIRST) && !AFTER.contains(&spec.name)
 }
 
 /// What is told once the command has looked at its own arguments, so far as it is not known yet.

@@ -116,6 +116,30 @@ impl<'a> Request<'a> {
         };
         Ok(Some(Docs::Array(array.iter())))
     }
+    /// Calls `each` with the documents of `field`, each once it is known to be one. The field must be there (40414).
+    pub fn each_doc(
+        &self,
+        struct_name: &str,
+        field: &str,
+        mut each: impl FnMut(&'a RawDoc) -> Result<()>,
+    ) -> Result<()> {
+        let Some((list, Value::Array(array))) = self.body.elem(field).map(|e| (e, e.value())) else {
+            return self.required_docs(struct_name, field)?.try_for_each(each);
+        };
+        if self.sequences.iter().any(|s| s.name == field) {
+            return self.required_docs(struct_name, field)?.try_for_each(each);
+        }
+        for item in array {
+            match item.value() {
+                Value::Document(d) => each(d)?,
+                _ => {
+                    return Shape::List(&Shape::Object)
+                        .check(&format!("{struct_name}.{field}"), &list.value());
+                }
+            }
+        }
+        Ok(())
+    }
     /// As [`Request::docs`], but the field must be there (40414).
     pub fn required_docs(&self, struct_name: &str, field: &str) -> Result<Docs<'a>> {
         self.docs(struct_name, field)?.ok_or_else(|| missing(struct_name, field))

@@ -1,7 +1,7 @@
 //! What TLS settles on a connection, and what a server asks of its certificates. The real one is the crate `tls`; a world
 //! without it has plain connections only.
 
-use crate::BoxFuture;
+use crate::{BoxFuture, Log};
 use pando_base::Millis;
 use std::fmt;
 use std::io;
@@ -148,8 +148,8 @@ pub trait Certificates: Send + Sync {
     fn own(&self) -> OwnCertificate;
     /// Handshakes that failed: of those that connected, and of those that were dialed.
     fn failed(&self) -> (u64, u64);
-    /// Reads all files again; connections from now on use them. What cannot be used changes nothing.
-    fn rotate(&self) -> BoxFuture<'_, Result<(), pando_base::Error>>;
+    /// Reads all files again; connections from now on use them. What cannot be used changes nothing, and is told to the log.
+    fn rotate(&self, log: &Log) -> BoxFuture<'_, Result<(), pando_base::Error>>;
 }
 
 #[cfg(test)]

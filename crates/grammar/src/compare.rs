@@ -286,7 +286,7 @@ pub(crate) fn code(reply: &Document) -> String {
 }
 
 fn short(text: String) -> String {
-    match text.char_indices().nth(1500) {
+    match text.char_indices().nth(20_000) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     }
@@ -364,13 +364,14 @@ pub fn compare(
                 let (mut p, mut q) = (x.clone(), y.clone());
                 p.sort();
                 q.sort();
-                let kind = if p == q { "order" } else { "result" };
+                let kind = if p == q { "order" } else { kind_of(call, care, ours, theirs) };
                 return found(kind, x.join("\n"), y.join("\n"));
             }
             let (mut x, mut y) = (x, y);
             x.sort();
             y.sort();
-            if x != y { found("result", x.join("\n"), y.join("\n")) } else { None }
+            let kind = kind_of(call, care, ours, theirs);
+            if x != y { found(kind, x.join("\n"), y.join("\n")) } else { None }
         }
         _ if loose => None,
         _ => {
@@ -381,6 +382,16 @@ pub fn compare(
             if line(&x) != line(&y) { found("result", line(&x), line(&y)) } else { None }
         }
     }
+}
+
+/// Of rows that differ: whether it is only their fields' order.
+fn kind_of(call: &Call, care: Care, ours: &Document, theirs: &Document) -> &'static str {
+    let sorted = |d: &Document| {
+        let mut all = normal_rows(call, &rows(d).unwrap_or_default(), Care { shuffled: true, ..care });
+        all.sort();
+        all
+    };
+    if sorted(ours) == sorted(theirs) { "fields" } else { "result" }
 }
 
 fn list(rows: &[Bson]) -> String {

@@ -21,7 +21,7 @@ fn check_statements(filter: &RawDoc) -> Result<()> {
                 return Err(Error::new(ErrorCode::QueryFeatureNotAllowed, text));
             }
             ("$and" | "$or" | "$nor", Value::Array(branches))
-                if branches.iter().all(|b| b.value().as_doc().is_some()) =>
+                if !branches.is_empty() && branches.iter().all(|b| b.value().as_doc().is_some()) =>
             {
                 branches.iter().filter_map(|b| b.value().as_doc()).try_for_each(check_statements)?;
             }

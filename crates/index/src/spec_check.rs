@@ -499,7 +499,6 @@ pub(crate) fn check_options(f: &Fields<'_>) -> Result<()> {
                 "Empty \"storageEngine\" options are invalid. Please remove the field or include valid options.",
             ));
         }
-        crate::storage_engine::check_of_index(d)?;
     }
     if f.kind == IndexKind::Wildcard {
         let unsupported = |what: &str| {
@@ -521,5 +520,9 @@ pub(crate) fn check_options(f: &Fields<'_>) -> Result<()> {
         }
         crate::partial::check(partial)?;
     }
-    Ok(())
+    // What the engine makes of its options comes last.
+    match f.storage_engine.map(|e| e.value()) {
+        Some(Value::Document(d)) => crate::storage_engine::check_of_index(d),
+        _ => Ok(()),
+    }
 }

@@ -11,6 +11,9 @@ pub struct Facts {
     /// The values it was sorted by, as an array.
     pub sort_key: Option<DocBuf>,
     pub near: Option<Nearness>,
+    /// Where it stands (as the only element), and the index key that led to it: known to what is projected at once, and not kept.
+    pub place: Option<DocBuf>,
+    pub index_key: Option<DocBuf>,
 }
 
 /// How near a row is to what was searched.

@@ -16,6 +16,8 @@ fn bad_bytes_close_the_connection_within_a_second_and_cost_no_memory() {
         [&15i32.to_le_bytes()[..], &[0; 12]].concat(),
         [&48_000_001i32.to_le_bytes()[..], &[0; 12]].concat(),
         message(1, 1 << 7, ping()),
+        // The first bytes of a TLS handshake, which look like the beginning of a message of 33 MB.
+        [&[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3][..], &[0xa5; 40]].concat(),
     ];
     let mut op = message(1, 0, ping());
     op[12..16].copy_from_slice(&9i32.to_le_bytes());

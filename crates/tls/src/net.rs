@@ -5,15 +5,12 @@ use crate::session::Session;
 use crate::state::Tls;
 use crate::words;
 use pando_env::tls::{Certificates, HandshakeFailed};
-use pando_env::{BoxFuture, Component, Listener, Net, Stream};
+use pando_env::{BoxFuture, Listener, Net, Stream};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection};
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-
-const REFUSED: &str = "The TLS handshake with another server failed";
 
 /// The network below, with TLS on it.
 pub struct TlsNet {
@@ -44,10 +41,7 @@ impl Net for TlsNet {
             }
             let dialed = dial(&tls, socket, &addr).await;
             if let Some(why) = dialed.as_ref().err().and_then(HandshakeFailed::in_error) {
-                tls.failed_out.fetch_add(1, Relaxed);
-                tls.env.log.named("ReplNetwork").warn(Component::Network, 9_100_141, REFUSED, |a| {
-                    a.str("remote", &addr).str("error", why);
-                });
+                tls.was_refused(&addr, why);
             }
             dialed
         })

@@ -2,12 +2,15 @@
 
 use crate::loaded::{Loaded, load};
 use crate::settings::{ReadFile, Settings};
+use crate::words;
 use arc_swap::ArcSwap;
-use pando_base::Result;
+use pando_base::{Result, limits};
 use pando_env::tls::{Certificates, OwnCertificate, TlsMode};
-use pando_env::{BoxFuture, Env};
-use std::sync::Arc;
+use pando_env::{BoxFuture, Component, Env, Log};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Settings, and what the files that they name said last.
 pub struct Tls {
@@ -16,7 +19,9 @@ pub struct Tls {
     read: ReadFile,
     mode: AtomicU8,
     pub(crate) failed_in: AtomicU64,
-    pub(crate) failed_out: AtomicU64,
+    failed_out: AtomicU64,
+    /// Why servers that were dialed refuse, or are refused, and since when the log has said so.
+    told: Mutex<BTreeMap<String, (String, Duration)>>,
     loaded: ArcSwap<Loaded>,
 }
 
@@ -32,8 +37,35 @@ impl Tls {
             mode,
             failed_in: AtomicU64::new(0),
             failed_out: AtomicU64::new(0),
+            told: Mutex::default(),
             loaded: ArcSwap::from_pointee(loaded),
         }))
+    }
+    /// A handshake with a server that was dialed failed. Whoever dials tries again soon: the log says it once a minute, or when the
+    /// reason is another one.
+    pub(crate) fn was_refused(&self, addr: &str, why: &str) {
+        self.failed_out.fetch_add(1, Relaxed);
+        let now = self.env.clock.mono();
+        let pause = Duration::from_millis(limits::TLS_REFUSAL_TOLD_MS);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.get(addr).is_some_and(|(last, since)| last == why && now.saturating_sub(*since) < pause) {
+            return;
+        }
+        if told.len() >= limits::REPLSET_MEMBERS_MAX {
+            told.clear();
+        }
+        told.insert(addr.to_owned(), (why.to_owned(), now));
+        drop(told);
+        let (id, text) = match why {
+            _ if why.starts_with(words::OTHER_HOST) => {
+                (23_257, "The server certificate does not match the remote host name")
+            }
+            _ if why.starts_with(words::REJECTED) => (23_256, words::REJECTED),
+            _ => (9_100_141, "The TLS handshake with another server failed"),
+        };
+        self.env.log.named("ReplNetwork").error(Component::Network, id, text, |a| {
+            a.str("remote", addr).str("error", why);
+        });
     }
     /// For one connection.
     pub(crate) fn current(&self) -> Arc<Loaded> {
@@ -55,8 +87,8 @@ impl Certificates for Tls {
     fn failed(&self) -> (u64, u64) {
         (self.failed_in.load(Relaxed), self.failed_out.load(Relaxed))
     }
-    fn rotate(&self) -> BoxFuture<'_, Result<()>> {
-        let (settings, read, log) = (self.settings.clone(), self.read.clone(), self.env.log.clone());
+    fn rotate(&self, log: &Log) -> BoxFuture<'_, Result<()>> {
+        let (settings, read, log) = (self.settings.clone(), self.read.clone(), log.clone());
         Box::pin(async move {
             let loading = self.env.offload(move || load(&settings, &read, &log));
             let loaded =

@@ -3,7 +3,6 @@
 
 use crate::names::Names;
 use crate::words;
-use pando_env::log::Attrs;
 use pando_env::{Component, Log};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
@@ -184,21 +183,14 @@ impl Outgoing {
             return Ok(());
         }
         let shown = names.shown();
-        let text = "The server certificate does not match the remote host name";
-        let let_pass = self.allow_other_host || self.allow_invalid;
-        let fill = |a: &mut Attrs| {
-            a.str("remoteHost", host).str("certificateNames", &shown);
-        };
-        match let_pass {
-            true => self.log.warn(Component::Network, 23_238, text, fill),
-            false => self.log.error(Component::Network, 23_257, text, fill),
-        }
-        if let_pass {
+        if self.allow_other_host || self.allow_invalid {
+            let text = "The server certificate does not match the remote host name";
+            self.log.warn(Component::Network, 23_238, text, |a| {
+                a.str("remoteHost", host).str("certificateNames", &shown);
+            });
             return Ok(());
         }
-        Err(said(format!(
-            "The server certificate does not match the host name. Hostname: {host} does not match {shown}"
-        )))
+        Err(said(format!("{} Hostname: {host} does not match {shown}", words::OTHER_HOST)))
     }
 }
 

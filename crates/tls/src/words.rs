@@ -23,8 +23,11 @@ pub(crate) fn of_handshake(e: &Error) -> String {
     }
 }
 
+pub(crate) const REJECTED: &str = "SSL peer certificate validation failed";
+pub(crate) const OTHER_HOST: &str = "The server certificate does not match the host name.";
+
 pub(crate) fn rejected(why: &str) -> String {
-    format!("SSL peer certificate validation failed: {why}")
+    format!("{REJECTED}: {why}")
 }
 
 pub(crate) fn of_certificate(e: &CertificateError) -> String {

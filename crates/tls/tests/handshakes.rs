@@ -253,16 +253,19 @@ fn rotation_takes_all_files_or_none() {
         // Half of it: the new key is there, the new authority cannot be read.
         files.put("key.pem", second.issue(&member()).unwrap().pem);
         files.put("ca.pem", "garbage");
-        let refused = server.tls.rotate().await.unwrap_err();
+        let refused = server.tls.rotate(&pando_env::Log::none()).await.unwrap_err();
         assert!(refused.message.starts_with("cannot read certificate authority file: ca.pem"), "{refused}");
         assert!(meet(&server.net, &before.net, "localhost").await.dialed.is_ok());
         assert!(meet(&server.net, &after.net, "localhost").await.dialed.is_err());
         files.put("ca.pem", second.pem());
-        server.tls.rotate().await.unwrap();
+        server.tls.rotate(&pando_env::Log::none()).await.unwrap();
         assert!(meet(&server.net, &after.net, "localhost").await.dialed.is_ok());
         assert!(meet(&server.net, &before.net, "localhost").await.dialed.is_err());
         files.remove("key.pem");
-        assert_eq!(server.tls.rotate().await.unwrap_err().message, "Can not set up PEM key file.");
+        assert_eq!(
+            server.tls.rotate(&pando_env::Log::none()).await.unwrap_err().message,
+            "Can not set up PEM key file."
+        );
         assert!(meet(&server.net, &after.net, "localhost").await.dialed.is_ok());
     });
 }

@@ -33,19 +33,23 @@ impl Catalog {
         let _db = self.lock_database(ns.db()).await;
         let to_unique = command.get("index").and_then(|v| v.as_doc()?.get("unique"));
         if to_unique.is_some_and(|v| v.is_truthy()) {
-            self.check_convertible(ns)?;
+            self.check_convertible(ns, command.get("dryRun").is_some_and(|v| v.is_truthy()))?;
         }
         match self.lookup_view(ns) {
-            Some(view) if self.series_below(&view).is_some() => self.modify_series(&view, command).await,
+            Some(view) if self.series_below(&view).is_some() => {
+                check_named_as_buckets(command)?;
+                self.modify_series(&view, command).await
+            }
             Some(_) => self.modify_view(ns, command).await,
             None => self.modify_collection(ns, command.to_buf()).await,
         }
     }
 
     /// What is told first of an index that is to become unique.
-    fn check_convertible(&self, ns: &Namespace) -> Result<()> {
+    fn check_convertible(&self, ns: &Namespace, only_tried: bool) -> Result<()> {
         match (self.lookup_view(ns), self.lookup(ns)) {
             (Some(view), _) if self.series_below(&view).is_none() => Err(crate::catalog::is_a_view(&view)),
+            (None, None) if only_tried => Err(invalid_on_view("index")),
             (None, None) => {
                 let text = format!("ns does not exist for unique index conversion: {ns}");
                 Err(Error::new(ErrorCode::NamespaceNotFound, text))
@@ -70,7 +74,7 @@ impl Catalog {
         let mut reply = DocBuilder::new();
         let mut logged = command.clone();
         if let Some(c) = &change {
-            c.check(&coll)?;
+            c.check(&command)?;
             if c.unique == Some(true) && !c.index.spec.unique {
                 self.check_no_duplicates(&coll, &c.index)?;
             }
@@ -125,12 +129,7 @@ impl Catalog {
                     views::check_target(on)?;
                 }
                 ("pipeline", Value::Array(stages)) => new.pipeline = stages.to_buf(),
-                (name, _) => {
-                    return Err(Error::new(
-                        ErrorCode::InvalidOptions,
-                        format!("option not supported on a view: {name}"),
-                    ));
-                }
+                (name, _) => return Err(invalid_on_view(name)),
             }
         }
         views::check(&self.snapshot(), &new)?;
@@ -194,6 +193,26 @@ fn duplicate_groups(txn: &Txn, coll: &Collection, index: &Index) -> Result<Vec<V
         Ok(id.unwrap_or(pando_bson::Bson::Null))
     };
     groups.iter().map(|g| g.iter().map(id_of).collect()).collect()
+}
+
+/// `isTimeseriesNamespace` says that the name is that of the buckets, so the series is a view as others are.
+fn check_named_as_buckets(command: &RawDoc) -> Result<()> {
+    if !command.get("isTimeseriesNamespace").is_some_and(|v| v.is_truthy()) {
+        return Ok(());
+    }
+    for e in command.iter().skip(1) {
+        match (e.name(), e.value()) {
+            ("timeseries", _) => return Err(not_a_series()),
+            ("isTimeseriesNamespace" | "viewOn" | "pipeline", _) => {}
+            ("dryRun", v) if !v.is_truthy() => {}
+            (name, _) => return Err(invalid_on_view(name)),
+        }
+    }
+    Ok(())
+}
+
+fn invalid_on_view(name: &str) -> Error {
+    Error::new(ErrorCode::InvalidOptions, format!("option not supported on a view: {name}"))
 }
 
 pub(crate) fn not_a_series() -> Error {
@@ -417,7 +436,7 @@ impl IndexChange {
         Ok(Some(IndexChange { index, expire_after_seconds: expire, hidden, unique, prepare_unique: prepare }))
     }
 
-    fn check(&self, _coll: &Collection) -> Result<()> {
+    fn check(&self, command: &RawDoc) -> Result<()> {
         let spec = &self.index.spec;
         if self.hidden.is_some() && spec.is_id_index() {
             return Err(Error::bad_value("can't hide _id index"));
@@ -433,6 +452,11 @@ impl IndexChange {
                 ));
             }
             _ => {}
+        }
+        let more = self.expire_after_seconds.is_some() || self.hidden.is_some() || self.unique.is_some();
+        let beside = |e: Elem<'_>| !matches!(e.name(), "index" | "dryRun" | "comment" | "writeConcern");
+        if self.prepare_unique == Some(true) && (more || command.iter().skip(1).any(beside)) {
+            return Err(invalid("prepareUnique cannot be combined with any other modification."));
         }
         Ok(())
     }

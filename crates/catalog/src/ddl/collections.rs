@@ -92,6 +92,11 @@ impl Catalog {
             durable::validator_matcher(filter, &pando_query::QueryCtx::default())?;
             names::check_validatable(ns, uuid, filter)?;
         }
+        if options.auto_index_id == Some(false) && replicated {
+            let text =
+                format!("autoIndexId:false is not allowed for collection {ns} because it can be replicated");
+            return Err(Error::location(50001, text));
+        }
         let coll = self.add_collection(&mut unit, ns, uuid, options, None)?;
         let last = unit.commit()?;
         self.publish(|s| s.put(Named::Collection(coll)));

@@ -19,6 +19,9 @@ impl Accumulator for First {
         }
         Ok(())
     }
+    fn is_settled(&self) -> bool {
+        self.0.is_some()
+    }
     fn result(&mut self) -> Result<Val<'static>> {
         Ok(self.0.as_ref().map_or(Val::NULL, shown))
     }

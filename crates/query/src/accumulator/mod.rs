@@ -5,6 +5,7 @@
 //! rows that make them known to `$group` are in [`registry`].
 
 mod first_last;
+mod keys_of;
 mod list;
 mod min_max;
 mod n_family;

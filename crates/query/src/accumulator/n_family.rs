@@ -19,8 +19,10 @@ pub(crate) enum NKind {
     Max,
     /// By sort key, the first ones.
     Top,
-    /// By sort key, the last ones.
+    /// By sort key, the last ones; of equal ones those that came first.
     Bottom,
+    /// The same over a window that documents leave: of equal ones those that came last.
+    BottomOfWindow,
 }
 
 pub(crate) struct NFamily {
@@ -72,10 +74,12 @@ impl NFamily {
         before: impl Fn(&(Box<[u8]>, Val<'static>)) -> bool,
     ) -> Result<()> {
         let at = self.kept.partition_point(before);
-        if self.kind == NKind::Bottom {
+        if matches!(self.kind, NKind::Bottom | NKind::BottomOfWindow) {
             // The last n are wanted: the front goes when it gets too long.
             if self.kept.len() == self.n {
-                if at == 0 {
+                let stays =
+                    |front: &(Box<[u8]>, Val<'static>)| self.kind == NKind::Bottom && *front.0 == *key;
+                if at == 0 || self.kept.front().is_some_and(stays) {
                     return Ok(());
                 }
                 let gone = self.kept.pop_front();
@@ -134,7 +138,9 @@ impl Accumulator for NFamily {
                     |(_, old)| if max { order(old).is_gt() } else { order(old).is_le() },
                 )
             }
-            NKind::Top | NKind::Bottom => Err(Error::internal(format!("{} without a sort key", self.name))),
+            NKind::Top | NKind::Bottom | NKind::BottomOfWindow => {
+                Err(Error::internal(format!("{} without a sort key", self.name)))
+            }
         }
     }
     fn add_keyed(&mut self, key: &[u8], v: Val<'_>, ctx: &QueryCtx) -> Result<()> {
@@ -168,7 +174,7 @@ impl Accumulator for NFamily {
             let Value::Document(entry) = e.value() else { continue };
             let v = Val::option(entry.get("v"));
             match (self.kind, entry.get("k")) {
-                (NKind::Top | NKind::Bottom, Some(Value::Binary { bytes, .. })) => {
+                (NKind::Top | NKind::Bottom | NKind::BottomOfWindow, Some(Value::Binary { bytes, .. })) => {
                     self.add_keyed(bytes, v, ctx)?
                 }
                 _ => self.add(v, ctx)?,

@@ -1,5 +1,6 @@
 //! The table of `$group`'s accumulators, and how a field's specification becomes an [`AccSpec`].
 
+use super::keys_of::KeysOf;
 use super::n_family::check_n;
 use super::percentile::{Percentile, parse_percentile};
 use super::script::ScriptSpec;
@@ -9,11 +10,10 @@ use super::{
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx, Scope, Val};
 use crate::plan::Pick;
-use crate::sort::{SortKeys, SortPattern};
+use crate::sort::SortPattern;
 use pando_base::{Error, Result};
 use pando_bson::{Elem, RawDoc, Value};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// One output field of a `$group`: what is evaluated per document, and what collects it per group.
 #[derive(Clone)]
@@ -25,11 +25,15 @@ pub(crate) struct AccSpec {
 }
 
 impl AccSpec {
-    /// How many values it takes is not known ahead.
+    /// How many values it takes, or with what a script begins, is not known ahead.
     pub(crate) fn counts_by_group(&self, ctx: &QueryCtx) -> bool {
-        let Make::N { n, .. } = &self.make else { return false };
-        let mut n = n.clone();
-        n.optimize(ctx).is_ok() && n.as_const().is_none()
+        let mut make = self.make.clone();
+        let by_group = match &mut make {
+            Make::N { n, .. } => Some(n),
+            Make::Script(spec) => spec.init_args(),
+            _ => None,
+        };
+        by_group.is_some_and(|e| e.optimize(ctx).is_ok() && e.as_const().is_none())
     }
 }
 
@@ -39,7 +43,7 @@ enum Arg {
     /// `{sortBy, output}`.
     Keyed {
         output: Expr,
-        keys: SortKeys,
+        keys: KeysOf,
     },
 }
 
@@ -208,7 +212,7 @@ fn keyed(
     let sort = SortPattern::parse(sort)?;
     p.metas.extend(sort.metas());
     let output = p.parse(output)?;
-    let keys = SortKeys::new(Arc::new(sort), p.ctx.collation.clone());
+    let keys = KeysOf::new(sort, p.ctx.collation.clone())?;
     let make = match n {
         Some(n) => Make::N { name, kind, n },
         None => Make::Single { name, kind },
@@ -239,6 +243,15 @@ impl AccSpec {
             _ => None,
         }
     }
+    /// The same over a window that documents leave as well as enter.
+    pub(crate) fn of_window(mut self) -> AccSpec {
+        if let Make::N { kind, .. } | Make::Single { kind, .. } = &mut self.make
+            && *kind == NKind::Bottom
+        {
+            *kind = NKind::BottomOfWindow;
+        }
+        self
+    }
     /// A fresh accumulator for the group with this id.
     pub(crate) fn start(&self, id: &Val<'_>, ctx: &QueryCtx) -> Result<Box<dyn Accumulator>> {
         Ok(match &self.make {
@@ -258,11 +271,14 @@ impl AccSpec {
     /// Gives one document to the accumulator.
     #[inline]
     pub(crate) fn feed(&mut self, acc: &mut dyn Accumulator, scope: &Scope<'_>) -> Result<()> {
+        if acc.is_settled() {
+            return Ok(());
+        }
         match &mut self.arg {
             Arg::Unary(e) => acc.add(e.eval(scope)?, scope.ctx),
             Arg::Keyed { output, keys } => {
                 let v = output.eval(scope)?;
-                let key = keys.key(scope.root, scope.facts)?;
+                let key = keys.of(scope.root, scope.facts)?;
                 acc.add_keyed(key, v, scope.ctx)
             }
         }
@@ -284,7 +300,7 @@ impl AccSpec {
         match &self.arg {
             Arg::Unary(e) => e.dependencies(paths),
             Arg::Keyed { output, keys } => {
-                paths.extend(keys.pattern().parts.iter().map(|p| p.path.clone()));
+                paths.extend(keys.paths().map(str::to_owned));
                 output.dependencies(paths)
             }
         }

@@ -7,6 +7,10 @@ use pando_base::Result;
 pub(crate) trait Accumulator: Send {
     fn add(&mut self, v: Val<'_>, ctx: &QueryCtx) -> Result<()>;
     fn result(&mut self) -> Result<Val<'static>>;
+    /// No further value changes it, and so none is worth finding out.
+    fn is_settled(&self) -> bool {
+        false
+    }
     /// Whether it can go on after a result was taken.
     fn goes_on(&self) -> bool {
         true

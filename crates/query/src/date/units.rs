@@ -112,8 +112,13 @@ impl Weekday {
 /// The instant `amount` units later; `None` when it does not fit.
 pub fn add(ms: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
     if let Some(length) = unit.ms() {
-        let ms = if unit == Unit::Millisecond { ms } else { with_second(ms)? };
-        return ms.checked_add(amount.checked_mul(length)?);
+        let sum = ms.checked_add(amount.checked_mul(length)?)?;
+        // Where the first of them has none, the sum is looked at a second before.
+        let before = if with_second(ms).is_some() { 0 } else { 1000 };
+        return match unit {
+            Unit::Millisecond => Some(sum),
+            _ => with_second(sum.checked_sub(before)?).map(|_| sum),
+        };
     }
     add_days_or_months(ms, unit, amount, zone).and_then(with_second)
 }
@@ -132,8 +137,7 @@ pub fn add_exactly(name: &str, ms: i64, unit: Unit, amount: i64, zone: &Zone) ->
     add(ms, unit, amount, zone).ok_or_else(|| Error::location(5_166_406, format!("{name} overflowed")))
 }
 
-/// Instants before the first whole second that there is are none that seconds and longer units could be added to, or days and
-/// longer units could lead to.
+/// Instants before the first whole second that there is are none that seconds and longer units could lead to.
 fn with_second(ms: i64) -> Option<i64> {
     (ms >= i64::MIN / 1000 * 1000).then_some(ms)
 }

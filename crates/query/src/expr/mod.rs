@@ -24,7 +24,7 @@ mod tree;
 mod value;
 
 pub use parse::{ParseCtx, check_readable_var_name, check_user_var_name};
-pub(crate) use parse::{SEARCH_META, check_object_name as check_field_name, named};
+pub(crate) use parse::{SEARCH_META, check_object_name as check_field_name, named, optional};
 pub use path::FieldPath;
 pub(crate) use room::Held;
 pub use scope::{Frame, Scope, VarId};

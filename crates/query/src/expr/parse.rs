@@ -297,22 +297,35 @@ fn check_var_rest(name: &str) -> Result<()> {
 /// The variable that tells about a search.
 pub(crate) const SEARCH_META: &str = "SEARCH_META";
 
-/// Named arguments of an operator, in the order of `names`.
+/// Named arguments of an operator, parsed as they stand, in the order of `names`.
 ///
 /// `not_object` makes the error for an argument that is no object, `unknown` that for a name not listed.
-pub(crate) fn named<'v, const N: usize>(
-    v: Value<'v>,
+pub(crate) fn named<const N: usize>(
+    v: Value<'_>,
     names: [&str; N],
-    not_object: impl FnOnce(Value<'v>) -> Error,
+    p: &mut ParseCtx<'_>,
+    not_object: impl FnOnce(Value<'_>) -> Error,
     unknown: impl Fn(&str) -> Error,
-) -> Result<[Option<Value<'v>>; N]> {
+) -> Result<[Option<Expr>; N]> {
     let Value::Document(d) = v else { return Err(not_object(v)) };
-    let mut out = [None; N];
+    let mut out = [const { None }; N];
     for e in d {
         match names.iter().position(|n| *n == e.name()) {
-            Some(i) => out[i] = Some(e.value()),
+            Some(i) => out[i] = Some(p.parse(e.value())?),
             None => return Err(unknown(e.name())),
         }
+    }
+    Ok(out)
+}
+
+/// Arguments that need not be there, parsed in this order.
+pub(crate) fn optional<const N: usize>(
+    given: [Option<Value<'_>>; N],
+    p: &mut ParseCtx<'_>,
+) -> Result<[Option<Expr>; N]> {
+    let mut out = [const { None }; N];
+    for (to, v) in out.iter_mut().zip(given) {
+        *to = v.map(|v| p.parse(v)).transpose()?;
     }
     Ok(out)
 }

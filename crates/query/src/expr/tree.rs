@@ -45,6 +45,8 @@ pub(crate) enum Steps {
     No,
     /// It takes any number of arguments one after the other.
     Any,
+    /// The same, and a false settles it as well.
+    UntilFalse,
     /// Its arguments have places; numbers do for those that are not known yet.
     Numbers,
     /// The same, but it looks at nothing before it has two.
@@ -390,13 +392,16 @@ impl Nary {
         if values.len() < least || failed.code.ends_command() {
             return Err(failed);
         }
-        if self.steps != Steps::Any {
+        if !matches!(self.steps, Steps::Any | Steps::UntilFalse) {
             for place in values.len()..self.args.len() {
                 let text = place == 1 && self.steps == Steps::TextThenNumbers;
                 values.push(if text { Val::from(Value::String("")) } else { Val::from(Value::Int32(1)) });
             }
         }
         match (self.f)(&values, call) {
+            Ok(v) if self.steps == Steps::UntilFalse && matches!(v.value(), Some(Value::Boolean(false))) => {
+                Ok(v)
+            }
             Ok(v) if !v.is_nullish() => Err(failed),
             settled => settled,
         }

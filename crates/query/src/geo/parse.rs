@@ -85,7 +85,7 @@ pub(crate) fn pair_with_distance(obj: &RawDoc) -> Option<(Xy, f64)> {
     let mut members = obj.iter();
     let (x, y) = (coordinate(members.next())?, coordinate(members.next())?);
     let distance = coordinate(members.next())?;
-    (members.next().is_none() && x.is_finite() && y.is_finite()).then_some((Xy { x, y }, distance))
+    members.next().is_none().then_some((Xy { x, y }, distance))
 }
 
 fn lng_lat(p: Xy) -> Result<Xy> {

@@ -1,7 +1,8 @@
 //! Which rules a document breaks, in the shape of `errInfo.details`.
 
 use super::{
-    Additional, Dependency, Rule, Rules, Schema, Test, doc_of, duplicate, is_additional, missing, names_match,
+    Additional, Dependency, Rule, Rules, Schema, Test, doc_of, duplicate, is_additional, is_there, missing,
+    names_match,
 };
 use pando_bson::{ArrayBuilder, DocBuilder, Elem, ElementType, RawDoc};
 
@@ -227,7 +228,7 @@ impl Rule {
 fn dependencies(all: &[(String, Dependency)], v: Elem<'_>, out: &mut DocBuilder) {
     let doc = doc_of(&v);
     out.array("failingDependencies", |list| {
-        for (name, dependency) in all.iter().filter(|(name, _)| doc.elem(name).is_some()) {
+        for (name, dependency) in all.iter().filter(|(name, _)| is_there(doc, name)) {
             match dependency {
                 Dependency::Properties(names) => {
                     let gone = missing(doc, names);

@@ -8,7 +8,7 @@ mod explain;
 mod parse;
 
 use crate::ctx::QueryCtx;
-use crate::matcher::{TypeSet, decimal_is_nan};
+use crate::matcher::{ArrayAtEnd, Path, TypeSet, decimal_is_nan, walk};
 use crate::number::Number;
 use crate::regex::Regex;
 use pando_base::{Result, patience};
@@ -175,13 +175,25 @@ fn duplicate(items: &RawDoc) -> Option<Elem<'_>> {
     repeated.map(|w| w[1]).min_by_key(|(at, _)| *at).map(|(_, e)| e)
 }
 
-/// A field, looked for as long as there is time.
-fn found<'d>(doc: &'d RawDoc, name: &str) -> Option<Elem<'d>> {
-    if patience::is_over(1 + doc.byte_len() / 256) { None } else { doc.elem(name) }
+/// Whether a field, looked for as long as there is time, passes a test. A name with dots is a path, which may lead to several.
+fn any_named<'d>(doc: &'d RawDoc, name: &str, test: &mut dyn FnMut(Elem<'d>) -> bool) -> bool {
+    if patience::is_over(1 + doc.byte_len() / 256) {
+        return false;
+    }
+    if !name.contains('.') {
+        return doc.elem(name).is_some_and(test);
+    }
+    let path = Path::new(name);
+    let mut there = |(e, _): (Option<Elem<'d>>, _)| e.is_some_and(&mut *test);
+    walk(doc.elem(path.first()), path.rest(), ArrayAtEnd::Whole, &mut there)
+}
+
+fn is_there(doc: &RawDoc, name: &str) -> bool {
+    any_named(doc, name, &mut |_| true)
 }
 
 fn missing<'r>(doc: &RawDoc, names: &'r [String]) -> Vec<&'r str> {
-    names.iter().map(String::as_str).filter(|n| found(doc, n).is_none()).collect()
+    names.iter().map(String::as_str).filter(|n| !is_there(doc, n)).collect()
 }
 
 impl Additional {
@@ -256,7 +268,10 @@ impl Rule {
             Test::Required(names) => missing(doc_of(&v), names).is_empty(),
             Test::Properties(all) => {
                 let doc = doc_of(&v);
-                all.iter().all(|(name, rules)| found(doc, name).is_none_or(|e| rules.accept(e)))
+                let holds = |name: &str, r: &Rule| any_named(doc, name, &mut |e| r.accepts(e));
+                all.iter().all(|(name, rules)| {
+                    !is_there(doc, name) || rules.list.iter().all(|rule| holds(name, rule))
+                })
             }
             Test::PatternProperties(all) => {
                 let fits = |e: Elem<'_>| all.iter().all(|(_, p, r)| !names_match(p, e) || r.accept(e));
@@ -267,7 +282,7 @@ impl Rule {
                 extra.all(|e| allowed.accepts(e))
             }
             Test::Dependencies(all) => all.iter().all(|(name, d)| {
-                found(doc_of(&v), name).is_none()
+                !is_there(doc_of(&v), name)
                     || match d {
                         Dependency::Properties(names) => missing(doc_of(&v), names).is_empty(),
                         Dependency::Schema(rules) => rules.accept(v),

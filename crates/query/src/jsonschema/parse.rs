@@ -10,6 +10,7 @@ use pando_base::{Error, ErrorCode, Result, limits, patience};
 use pando_bson::compare::cmp_numbers;
 use pando_bson::{DocBuilder, Elem, ElementType, RawDoc, Value};
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const UNSUPPORTED: &[&str] = &["$ref", "$schema", "default", "definitions", "format", "id"];
@@ -487,11 +488,17 @@ fn type_set(keyword: &str, v: Value<'_>, add: fn(&str, &mut TypeSet) -> Result<(
             if items.is_empty() {
                 return Err(failed(format!("$jsonSchema keyword '{keyword}' must name at least one type")));
             }
+            let mut seen = BTreeSet::new();
             for item in items {
                 let Value::String(name) = item.value() else {
                     let text = format!("$jsonSchema keyword '{keyword}' array elements must be strings");
                     return Err(Error::type_mismatch(text));
                 };
+                if !seen.insert(name) {
+                    return Err(failed(format!(
+                        "$jsonSchema keyword '{keyword}' has duplicate value: {name}"
+                    )));
+                }
                 add(name, &mut set)?;
             }
         }

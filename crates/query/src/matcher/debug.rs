@@ -52,8 +52,8 @@ impl Node {
             Node::JsonSchema(s) => writeln!(out, "{indent}$jsonSchema {}", s.source()),
             Node::SampleRate(s) => writeln!(out, "{indent}$sampleRate: {}", s.rate),
             Node::Text(t) => writeln!(out, "{indent}{}", t.debug()),
-            Node::AlwaysTrue => writeln!(out, "{indent}$alwaysTrue"),
-            Node::AlwaysFalse => writeln!(out, "{indent}$alwaysFalse"),
+            Node::AlwaysTrue => writeln!(out, "{indent}$alwaysTrue: 1"),
+            Node::AlwaysFalse => writeln!(out, "{indent}$alwaysFalse: 1"),
         };
     }
 }

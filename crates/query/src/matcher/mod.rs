@@ -74,13 +74,15 @@ pub struct Matcher {
     filter: DocBuf,
     scope: Scope,
     collation: Option<Arc<Collation>>,
+    /// A `$near` is in it as it is written.
+    orders: bool,
 }
 
 impl Matcher {
     /// The filter that matches everything.
     pub fn all() -> Matcher {
         let scope = Scope { root: Node::And(Vec::new()), names: Vec::new() };
-        Matcher { filter: DocBuf::new(), scope, collation: None }
+        Matcher { filter: DocBuf::new(), scope, collation: None, orders: false }
     }
 
     /// A command's query.
@@ -91,9 +93,10 @@ impl Matcher {
     /// A filter that stands somewhere else, where not every operator may stand.
     pub fn parse_in(place: Place, filter: &RawDoc, ctx: &QueryCtx) -> Result<Matcher> {
         let root = parse::parse_filter(filter, place, ctx)?;
+        let orders = near::is_in(&root);
         let scope = optimize::finish(root);
         near::check(&scope.root)?;
-        Ok(Matcher { filter: filter.to_buf(), scope, collation: ctx.collation.clone() })
+        Ok(Matcher { filter: filter.to_buf(), scope, collation: ctx.collation.clone(), orders })
     }
 
     /// A part of another filter as a filter of its own (what is left to check behind an index scan).
@@ -102,7 +105,7 @@ impl Matcher {
             return Matcher::all();
         }
         let scope = optimize::finish(root);
-        Matcher { filter: scope.root.to_doc(), scope, collation }
+        Matcher { filter: scope.root.to_doc(), orders: near::is_in(&scope.root), scope, collation }
     }
 
     /// Parts of another filter, in this order.
@@ -111,7 +114,7 @@ impl Matcher {
             return Matcher::all();
         }
         let scope = optimize::joined(parts);
-        Matcher { filter: scope.root.to_doc(), scope, collation }
+        Matcher { filter: scope.root.to_doc(), orders: near::is_in(&scope.root), scope, collation }
     }
 
     /// Runs JavaScript.
@@ -128,6 +131,10 @@ impl Matcher {
     }
     pub fn collation(&self) -> &Option<Arc<Collation>> {
         &self.collation
+    }
+    /// Its documents come in an order of its own: a `$near` is in it, if only in a part that is not asked.
+    pub fn orders(&self) -> bool {
+        self.orders
     }
     /// Matches every document.
     pub fn is_trivial(&self) -> bool {

@@ -39,6 +39,10 @@ pub(super) fn check(root: &Node) -> Result<()> {
     Ok(())
 }
 
+pub(super) fn is_in(root: &Node) -> bool {
+    count(root) > 0
+}
+
 /// Two orders for one query: that of the search's index and that of the distance.
 pub(crate) fn check_beside_text(root: &Node) -> Result<()> {
     match count(root) > 0 && has_text(root) {
@@ -47,7 +51,8 @@ pub(crate) fn check_beside_text(root: &Node) -> Result<()> {
     }
 }
 
-fn has_text(n: &Node) -> bool {
+/// Some node below searches for words.
+pub(super) fn has_text(n: &Node) -> bool {
     matches!(n, Node::Text(_)) || n.children().iter().any(has_text)
 }
 

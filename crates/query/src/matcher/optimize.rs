@@ -5,6 +5,7 @@
 
 use super::compare::{CmpOp, Comparison};
 use super::in_list::InList;
+use super::near::has_text;
 use super::node::{ElemMatchObject, Node, Pred, Scope};
 use crate::names::NamedList;
 use std::cmp::Ordering;
@@ -73,13 +74,21 @@ fn not(n: Node) -> Node {
 }
 
 fn and(v: Vec<Node>) -> Node {
-    let mut out = Vec::new();
+    let (mut out, mut never) = (Vec::new(), false);
     for n in v {
         match optimize(n) {
             Node::And(inner) => out.extend(inner),
-            Node::AlwaysFalse => return Node::AlwaysFalse,
+            Node::AlwaysFalse => never = true,
             n => out.push(n),
         }
+    }
+    if never {
+        // A search stays, for it asks for an index all the same.
+        out.retain(has_text);
+        if out.is_empty() {
+            return Node::AlwaysFalse;
+        }
+        out.push(Node::AlwaysFalse);
     }
     if out.len() > 1 {
         out.retain(|n| !matches!(n, Node::AlwaysTrue));

@@ -6,7 +6,8 @@
 //! * an array in mid-path is entered one level: each sub-document continues with the rest of the path, scalars
 //!   yield nothing, and nested arrays are entered only where the next component is their position;
 //! * a component that is a number is tried both as a field name and as an array position, and an element
-//!   reached by position at the end of the path is not unwound further.
+//!   reached by position at the end of the path is not unwound further;
+//! * an array before an empty component that ends the path is at its end: `"a."` is for arrays what `"a"` is.
 
 use pando_base::patience;
 use pando_bson::{Elem, ElementType, RawDoc};
@@ -108,7 +109,9 @@ fn in_array<'a>(
     if patience::is_over(1 + items.byte_len() / BYTES_PER_STEP) {
         return false;
     }
-    let Some((next, after)) = rest.split_first() else {
+    let Some((next, after)) =
+        rest.split_first().filter(|(next, after)| !(next.name.is_empty() && after.is_empty()))
+    else {
         if leaf == Leaf::Elements && items.iter().any(|x| test((Some(x), Some(x.name_bytes())))) {
             return true;
         }
@@ -126,14 +129,10 @@ fn in_array<'a>(
                             Some((field, deeper)) => any(child(&x, field), deeper, leaf, test),
                         }
             }
-            // A path that ends in a dot means the elements.
-            _ if next.name.is_empty() && after.is_empty() && x.ty != ElementType::Array => {
-                test((Some(x), Some(x.name_bytes())))
-            }
             _ if !here => false,
             // Reached by its own number, so there is no position to remember.
             _ if after.is_empty() => test((Some(x), None)),
-            ElementType::Array => in_array(RawDoc::trusted(x.data()), None, after, leaf, test),
+            ElementType::Array => in_array(RawDoc::trusted(x.data()), Some(x), after, leaf, test),
             _ => false,
         };
         if found {

@@ -28,6 +28,17 @@ pub struct Solution {
     pub signature: String,
 }
 
+/// Refuses the order of the records beside that of a `$near`.
+pub fn check_one_order(matcher: &Matcher, hint: Option<&Hint>, natural: Option<Direction>) -> Result<()> {
+    let what = match (natural, hint) {
+        _ if !matcher.orders() => return Ok(()),
+        (Some(_), _) => "sort order",
+        (None, Some(Hint::Natural(_))) => "hint",
+        _ => return Ok(()),
+    };
+    Err(pando_base::Error::bad_value(format!("geoNear expression not allowed with $natural {what}")))
+}
+
 /// What planning one branch of a disjunction takes.
 pub(super) const BRANCH_STEPS: usize = 50;
 
@@ -50,12 +61,7 @@ pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
             "$natural hint must be in the same direction as $natural sort order",
         ));
     }
-    if let (Some(_), Some(_)) = (q.matcher.root().near(), natural) {
-        let what = if q.natural.is_some() { "sort order" } else { "hint" };
-        return Err(pando_base::Error::bad_value(format!(
-            "geoNear expression not allowed with $natural {what}"
-        )));
-    }
+    check_one_order(&q.matcher, q.hint.as_ref(), q.natural)?;
     if q.tailable || natural.is_some() {
         return Ok(vec![p.collection_scan(natural.unwrap_or(Direction::Forward))]);
     }

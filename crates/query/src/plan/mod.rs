@@ -41,7 +41,7 @@ mod wildcard_paths;
 
 pub use bound_field::BoundField;
 pub use cache::{CachedPlan, PlanCache};
-pub use candidates::{Solution, solutions};
+pub use candidates::{Solution, check_one_order, solutions};
 pub use distinct::{distinct_plan, reads_only};
 pub use eligible::{implies, wildcard_covers};
 pub use filters::{IndexFilter, IndexFilters};

@@ -122,9 +122,17 @@ impl Query {
         }
     }
 
+    /// Only what is capped can be waited at the end of.
+    #[cold]
+    pub fn not_capped(&self) -> Error {
+        self.refused(ErrorCode::BadValue.0, "tailable cursor requested on non capped collection")
+    }
     /// An error of the planner, with the query in front as MongoDB shows it.
     #[cold]
     pub(crate) fn error(&self, code: i32, message: &str) -> Error {
+        self.refused(code, &format!("planner returned error :: caused by :: {message}"))
+    }
+    fn refused(&self, code: i32, message: &str) -> Error {
         let sort = self.sort.as_ref().map_or_else(DocBuf::new, |s| s.spec.clone());
         let shown = |name: &str, n: u64| if n > 0 { format!(" {name}={n}") } else { String::new() };
         let limit = shown("limit", self.limit.filter(|_| self.near_output.is_none()).unwrap_or(0));
@@ -133,7 +141,7 @@ impl Query {
         Error::location(
             code,
             format!(
-                "error processing query: ns={}{limit}{skip}Tree: {}Sort: {}\nProj: {}\n planner returned error :: caused by :: {message}",
+                "error processing query: ns={}{limit}{skip}Tree: {}Sort: {}\nProj: {}\n {message}",
                 self.ns,
                 self.matcher.root().debug_tree(),
                 &*sort,

@@ -39,6 +39,14 @@ impl Query {
         Ok(())
     }
 
+    /// What the text index finds wrong with a `$text`, which comes before what is wrong with the rest of the query.
+    pub fn check_search(&self, info: &CollectionInfo) -> Result<()> {
+        match text_index(info).and_then(|i| info.indexes[i].text.clone()) {
+            Some(spec) if self.matcher.has_text() => self.matcher.with_text_index(&spec).map(drop),
+            _ => Ok(()),
+        }
+    }
+
     /// 27 when there is a `$text` but no collection.
     pub fn check_text_without_collection(&self) -> Result<()> {
         if !self.matcher.has_text() {

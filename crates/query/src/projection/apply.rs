@@ -187,7 +187,7 @@ impl Walk<'_> {
 
     fn added(&self, node: &Node, name: &str, here: Option<Elem<'_>>, out: &mut DocBuilder) -> Result<()> {
         match node {
-            Node::Computed(c) => c.write(self.root, self.row.facts, name, out)?,
+            Node::Computed(c) => c.write(self.root, self.row, name, out)?,
             Node::Meta(m) => meta::write(*m, self.row, name, out),
             Node::ElemMatch(m) => {
                 let array = here.filter(|e| e.ty == ElementType::Array);

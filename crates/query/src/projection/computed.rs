@@ -1,5 +1,6 @@
 //! Fields whose value is an aggregation expression or a literal.
 
+use super::{RowMeta, meta};
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx, Scope};
 use crate::facts::{Facts, MetaField};
@@ -23,14 +24,33 @@ impl Computed {
     pub(super) fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
         self.expr.optimize(ctx)
     }
+    /// What the value may ask of the row, where more is known here than goes along with it.
+    fn told(&self, row: &RowMeta<'_>) -> Option<Facts> {
+        let asks =
+            |m: &MetaField| matches!(m, MetaField::RecordId | MetaField::IndexKey | MetaField::SortKey);
+        if !self.metas.iter().any(asks) {
+            return None;
+        }
+        let mut facts = row.facts.cloned().unwrap_or_default();
+        facts.place = row.record_id.map(|_| {
+            let mut b = DocBuilder::new();
+            meta::write(MetaField::RecordId, row, "", &mut b);
+            b.finish()
+        });
+        facts.index_key = row.index_key.map(RawDoc::to_buf);
+        facts.sort_key = row.sort_key.map(RawDoc::to_buf).or(facts.sort_key);
+        Some(facts)
+    }
     /// Adds the value under `name`; a missing one (or `$$REMOVE`) leaves the field out.
     pub(super) fn write(
         &self,
         root: &RawDoc,
-        facts: Option<&Facts>,
+        row: &RowMeta<'_>,
         name: &str,
         out: &mut DocBuilder,
     ) -> Result<()> {
+        let told = self.told(row);
+        let facts = told.as_ref().or(row.facts);
         self.expr.eval(&Scope::new(root, &self.ctx).with_facts(facts))?.put_to(out, name);
         Ok(())
     }

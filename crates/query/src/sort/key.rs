@@ -9,6 +9,10 @@ use pando_bson::keystring::KeyBuilder;
 use pando_bson::{ArrayBuilder, DocBuf, Elem, ElementType, RawDoc, Value};
 use std::sync::Arc;
 
+pub(crate) fn parallel_arrays() -> Error {
+    Error::bad_value("cannot sort with keys that are parallel arrays")
+}
+
 /// Makes sort keys of one pattern, one after another.
 #[derive(Clone, Debug)]
 pub struct SortKeys {
@@ -53,6 +57,12 @@ impl SortKeys {
         Ok(self.builder.bytes())
     }
 
+    /// There are arrays on the way to what it is sorted by.
+    pub fn meets_arrays(&self, doc: &RawDoc) -> bool {
+        let mut parts = self.pattern.parts.iter().zip(&self.paths);
+        parts.any(|(part, path)| part.meta.is_none() && matches!(plain(doc, path), Found::Array))
+    }
+
     #[cold]
     fn key_with_arrays(&mut self, doc: &RawDoc, facts: Option<&Facts>) -> Result<&[u8]> {
         let parts = &self.pattern.parts;
@@ -74,7 +84,7 @@ impl SortKeys {
                 least = Some(b.clone());
             }
         })
-        .map_err(|_| Error::bad_value("cannot sort with keys that are parallel arrays"))?;
+        .map_err(|_| parallel_arrays())?;
         if let Some(key) = least {
             self.builder = key;
         }
@@ -104,14 +114,14 @@ impl SortKeys {
                 least = Some((b.bytes().to_vec(), shown.finish()));
             }
         })
-        .map_err(|_| Error::bad_value("cannot sort with keys that are parallel arrays"))?;
+        .map_err(|_| parallel_arrays())?;
         Ok(least.map_or_else(DocBuf::new, |(_, shown)| shown))
     }
 }
 
 impl SortMeta {
     /// Null where the row does not know it. Nobody makes random values.
-    fn of(self, facts: Option<&Facts>) -> Value<'static> {
+    pub(crate) fn of(self, facts: Option<&Facts>) -> Value<'static> {
         let known = facts.and_then(|f| match self {
             SortMeta::TextScore => f.text_score,
             SortMeta::GeoNearDistance => f.near.as_ref().map(|n| n.distance),

@@ -11,6 +11,7 @@ mod spill;
 pub(crate) use sorter::tests;
 
 pub use key::SortKeys;
+pub(crate) use key::parallel_arrays;
 pub use sorter::{Payload, SortStats, SortedRows, Sorter};
 pub use spill::{SpillFile, SpillSpace};
 

@@ -92,7 +92,8 @@ struct Densifying {
 struct Track {
     /// The partition's fields.
     names: Row,
-    /// Where the grid begins: for numbers, the last document that stood on it (its type goes on from there).
+    /// Where the grid begins: for numbers, the last step or document that stood on it (its type goes on from there, and
+    /// each step is added to the one before).
     origin: Point,
     /// The number of the grid's next step.
     next: i64,
@@ -103,6 +104,8 @@ struct Run {
     end: Point,
     inclusive: bool,
     then: Option<Row>,
+    /// What names the partition in the document that follows: equal values may differ in type.
+    names: Option<Row>,
 }
 
 impl Densify {
@@ -110,6 +113,7 @@ impl Densify {
     fn grid(&self, origin: Point, n: i64) -> Result<Point> {
         Ok(match origin {
             Point::Number(o) => Point::Number(o + *self.step * number(n)),
+            Point::Date(_) if n == 0 => origin,
             Point::Date(ms) => {
                 let by = self.step.truncate_i64().and_then(|s| s.checked_mul(n));
                 let unit = self.unit.unwrap_or(Unit::Millisecond);
@@ -154,7 +158,7 @@ impl Densify {
         let (field, inside) =
             (self.field.parts(), |p: &FieldPath| p.parts().len() > self.field.parts().len());
         let within = |p: &FieldPath| inside(p) && p.parts().starts_with(field);
-        if nested(names.doc(), &self.field).is_some() || self.partition_by.iter().any(within) {
+        if nested(names.doc(), self.field.parts()).is_some() || self.partition_by.iter().any(within) {
             return Err(Error::location(
                 5_733_306,
                 "DocGenerator cannot include field that is being densified",
@@ -166,10 +170,21 @@ impl Densify {
         let mut row = Row::from(DocBuilder::new().finish());
         for path in &self.partition_by {
             let mut holder = DocBuilder::new();
-            path.of_doc(doc).put_to(&mut holder, "");
+            let mut parts = path.parts();
+            let v = path.of_doc(doc);
+            if v.is_missing() {
+                // Of a path that leads to nothing, what leads there is made.
+                parts = &parts[..parts.len() - 1];
+                if parts.is_empty() || nested(row.doc(), parts).is_some() {
+                    continue;
+                }
+                holder.doc("", |_| {});
+            } else {
+                v.put_to(&mut holder, "");
+            }
             let holder = holder.finish();
             let mut b = DocBuilder::new();
-            write_with(row.doc(), path.parts(), holder.first().map(|e| (e.ty, e.data())), &mut b);
+            write_with(row.doc(), parts, holder.first().map(|e| (e.ty, e.data())), &mut b);
             row = b.finish().into();
         }
         row
@@ -183,7 +198,8 @@ impl Densify {
         b.finish().into()
     }
     fn point(&self, doc: &RawDoc) -> Result<Option<Point>> {
-        let Some(v) = nested(doc, &self.field).filter(|v| !matches!(v, Value::Null | Value::Undefined))
+        let Some(v) =
+            nested(doc, self.field.parts()).filter(|v| !matches!(v, Value::Null | Value::Undefined))
         else {
             return Ok(None);
         };
@@ -205,8 +221,8 @@ impl Densify {
 }
 
 /// A path does not lead into arrays here: there is nothing at its end.
-fn nested<'a>(doc: &'a RawDoc, path: &FieldPath) -> Option<Value<'a>> {
-    path.parts().iter().try_fold(Value::Document(doc), |v, part| match v {
+fn nested<'a>(doc: &'a RawDoc, path: &[Box<str>]) -> Option<Value<'a>> {
+    path.iter().try_fold(Value::Document(doc), |v, part| match v {
         Value::Document(d) => d.get(part),
         _ => None,
     })
@@ -241,12 +257,20 @@ impl Densifying {
         };
         let key = self.spec.key(row.doc(), ctx);
         self.close_previous(&key, ctx)?;
-        self.first.get_or_insert(at);
+        let before = self.first;
+        let first = *self.first.get_or_insert(at);
         self.last = Some(at);
         if !self.partitions.contains_key(&key) {
             let origin = match *self.spec.range {
                 Range::Between(low, _) => low,
-                Range::Full => self.first.unwrap_or(at),
+                // A later partition comes to the first value by a step, with the type and the digits that this gives it.
+                Range::Full => match (before, first) {
+                    (Some(_), Point::Number(_)) => {
+                        let one_less = self.spec.grid(first, -1)?;
+                        self.spec.grid(one_less, 1)?
+                    }
+                    _ => first,
+                },
                 Range::Partition => at,
             };
             let names = self.spec.names(row.doc());
@@ -265,7 +289,7 @@ impl Densifying {
             Range::Between(low, high) if !at.less(high) => (high, !low.less(high) && high.less(at)),
             _ => (at, false),
         };
-        self.run = Some(Run { key, end, inclusive, then: Some(row) });
+        self.run = Some(Run { key, end, inclusive, then: Some(row), names: None });
         Ok(())
     }
 
@@ -276,7 +300,7 @@ impl Densifying {
             if let (Some(before), Range::Between(_, high)) =
                 (before.filter(|b| **b != *key), *self.spec.range)
             {
-                self.run = Some(Run { key: before, end: high, inclusive: false, then: None });
+                self.run = Some(Run { key: before, end: high, inclusive: false, then: None, names: None });
                 while let Some(row) = self.step(ctx)? {
                     self.out.push_back(row);
                 }
@@ -291,8 +315,15 @@ impl Densifying {
         if let Some(track) = self.partitions.get_mut(&run.key) {
             let at = self.spec.grid(track.origin, track.next)?;
             if at.less(run.end) || (run.inclusive && !run.end.less(at)) {
-                self.spec.check_names(&track.names)?;
-                track.next += 1;
+                let names = match &run.then {
+                    Some(row) => run.names.get_or_insert_with(|| self.spec.names(row.doc())),
+                    None => &track.names,
+                };
+                self.spec.check_names(names)?;
+                (track.origin, track.next) = match at {
+                    Point::Number(_) => (at, 1),
+                    Point::Date(_) => (track.origin, track.next + 1),
+                };
                 self.made += 1;
                 let max = ctx.memory.densified_docs;
                 if self.made > max {
@@ -304,7 +335,7 @@ impl Densifying {
                         ),
                     ));
                 }
-                return Ok(Some(self.spec.made(&track.names, at)));
+                return Ok(Some(self.spec.made(names, at)));
             }
             // The document stands on the grid: that step is there.
             if let Some(row) = &run.then
@@ -359,7 +390,7 @@ impl Densifying {
             (_, Some(last)) => (last, true),
             (_, None) => return Ok(false),
         };
-        self.run = Some(Run { key, end, inclusive, then: None });
+        self.run = Some(Run { key, end, inclusive, then: None, names: None });
         Ok(true)
     }
 }

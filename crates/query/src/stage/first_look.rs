@@ -6,7 +6,7 @@ use super::element::{not_one_field, stage_spec};
 use super::sub_pipeline::{stages_array, starts_with_documents};
 use super::{facet, lookup_spec, registry, sources, union_with};
 use crate::ctx::QueryCtx;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{Elem, RawDoc, Value};
 
 /// `db` is the command's, in which targets without a database are; names of targets are looked at where it is known.
@@ -22,6 +22,14 @@ pub fn first_look(pipeline: &RawDoc, db: Option<&str>) -> Result<()> {
     Ok(())
 }
 
+/// 73 for what no collection can be called. Whether there has to be a name others know.
+fn check_name(coll: &str, db: Option<&str>) -> Result<()> {
+    match db {
+        Some(db) if !coll.is_empty() => Namespace::new(db, coll).map(drop),
+        _ => Ok(()),
+    }
+}
+
 fn look_inside(e: Elem<'_>, db: Option<&str>) -> Result<()> {
     let name = e.name();
     match name {
@@ -34,12 +42,13 @@ fn look_inside(e: Elem<'_>, db: Option<&str>) -> Result<()> {
                 )));
             };
             match spec.get("from") {
-                Some(from) => {
-                    if let ("", Some(db)) = (lookup_spec::parse_from(name, from)?, db) {
+                Some(from) => match (lookup_spec::parse_from(name, from)?, db) {
+                    ("", Some(db)) => {
                         let text = format!("invalid {name} namespace: {db}.");
                         return Err(Error::new(ErrorCode::InvalidNamespace, text));
                     }
-                }
+                    (from, db) => check_name(from, db)?,
+                },
                 None if name == "$graphLookup" => {
                     return Err(Error::failed_to_parse(format!(
                         "missing 'from' option to $graphLookup stage specification: {spec}"
@@ -58,7 +67,11 @@ fn look_inside(e: Elem<'_>, db: Option<&str>) -> Result<()> {
                 }
             }
         }
-        "$unionWith" => first_look(&union_with::named(e)?.1, db),
+        "$unionWith" => {
+            let (coll, stages) = union_with::named(e)?;
+            check_name(coll, db)?;
+            first_look(&stages, db)
+        }
         "$changeStream" => sources::change_stream(e).map(drop),
         "$collStats" | "$currentOp" | "$listLocalSessions" | "$listSessions" => {
             sources::parse(e, &QueryCtx::default()).map(drop)

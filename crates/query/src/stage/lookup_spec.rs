@@ -127,7 +127,14 @@ impl Parsed for Lookup {
         }
     }
     fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
-        self.let_vars.iter_mut().try_for_each(|(_, e)| e.optimize(ctx))
+        // What fails does so where a document comes to it.
+        for (_, e) in self.let_vars.iter_mut() {
+            let mut better = e.clone();
+            if better.optimize(ctx).is_ok() {
+                *e = better;
+            }
+        }
+        Ok(())
     }
     fn origin(&self, path: &str) -> Option<Origin> {
         self.leaves_alone(path).then(|| Origin::same(path))

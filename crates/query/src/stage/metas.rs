@@ -1,5 +1,6 @@
 //! What the stages of a pipeline ask `$meta` for, and whether there is somebody to tell.
 
+use super::skip::Skip;
 use super::spec::{Spec, Stage};
 use crate::facts::MetaField;
 use pando_base::{Error, Result};
@@ -53,7 +54,9 @@ impl Uses {
         if metas.contains(&MetaField::SortKey) && !self.dropped {
             match self.sort {
                 Some(at) => stages[at].sort_mut().into_iter().for_each(|s| s.keep_key = true),
-                None if name == "$project" && !self.reshaped => self.misplaced = true,
+                None if !self.reshaped && stages.get(first).is_some_and(Stage::is_inclusion) => {
+                    self.misplaced = true
+                }
                 None => self.unsorted = true,
             }
         }
@@ -69,7 +72,16 @@ impl Uses {
             }
             self.dropped |= stage.drops_facts();
         }
-        self.reshaped |= !matches!(name, "$match" | "$unionWith");
+        let goes = stages.get(first).is_some_and(|s| matches!(s.spec, Spec::Skip(Skip(0))));
+        // What cuts comes before what reshapes single documents, which then is none of the collection's own.
+        if self.misplaced && !asks && !goes && stages.get(first).is_some_and(Stage::cuts) {
+            let behind = stages[..first].iter().rev().take_while(|s| s.is_reshaping());
+            let asked = behind.filter(|s| s.is_inclusion()).last();
+            if asked.is_some() {
+                (self.misplaced, self.unsorted) = (false, true);
+            }
+        }
+        self.reshaped |= !matches!(name, "$match" | "$unionWith") && !goes;
         self.metas.extend_from_slice(metas);
         Ok(())
     }

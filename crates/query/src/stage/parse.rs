@@ -99,7 +99,7 @@ impl Pipeline {
                 }
                 match at {
                     0 => source = found,
-                    _ => drop(wrong_place.get_or_insert_with(|| not_first(stage.name()))),
+                    _ => drop(wrong_place.get_or_insert_with(|| behind(&source, stage.name()))),
                 }
                 continue;
             }
@@ -143,7 +143,7 @@ impl Pipeline {
     }
     /// 2 when sort keys, 40218 when a text score is asked for and there is no search.
     fn check_metas(&self) -> Result<()> {
-        if self.misplaced {
+        if self.misplaced && self.source == PipelineSource::Collection {
             return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
         }
         // What comes from elsewhere is not asked for what is known of it.
@@ -157,6 +157,17 @@ impl Pipeline {
             true => Err(no_text_score()),
             false => Ok(()),
         }
+    }
+}
+
+/// The stage has to be the first one; behind a `$changeStream` it is out of place anyway.
+fn behind(source: &PipelineSource, name: &str) -> Error {
+    match source {
+        PipelineSource::ChangeStream(_) => {
+            let text = format!("{name} is not permitted in a $changeStream pipeline");
+            Error::new(ErrorCode::IllegalOperation, text)
+        }
+        _ => not_first(name),
     }
 }
 

@@ -84,6 +84,9 @@ impl Pipeline {
     pub fn source(&self) -> &PipelineSource {
         &self.source
     }
+    pub fn sink(&self) -> Option<&Sink> {
+        self.sink.as_ref().map(|(sink, _)| sink)
+    }
     /// Where the results go, if they are not for the caller.
     pub fn take_sink(&mut self) -> Option<Sink> {
         self.sink.take().map(|(sink, _)| sink)

@@ -48,6 +48,10 @@ impl Pipeline {
             while cuts && to > 0 && self.stages[to - 1].is_one_for_one() {
                 to -= 1;
             }
+            // What reshapes right behind a union does so to both parts of it, before anybody counts.
+            if to > 0 && self.stages[to - 1].is_union() {
+                to += self.stages[to..at].iter().take_while(|s| s.is_reshaping()).count();
+            }
             self.stages[to..=at].rotate_right(1);
         }
         // Of two sorts the later one decides.

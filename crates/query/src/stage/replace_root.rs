@@ -23,9 +23,9 @@ pub(super) fn root(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Transform> {
                 format!("BSON field '$replaceRoot.{}' is an unknown field.", f.name()),
             ));
         }
-        new_root = Some(p.parse(f.value())?);
+        new_root = Some(f.value());
     }
-    let Some(expr) = new_root else {
+    let Some(expr) = new_root.map(|v| p.parse(v)).transpose()? else {
         return Err(Error::location(
             40414,
             "BSON field '$replaceRoot.newRoot' is missing but a required field",

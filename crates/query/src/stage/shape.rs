@@ -173,6 +173,9 @@ impl Shape {
         Ok(Shape { mode, root })
     }
 
+    pub(crate) fn is_inclusion(&self) -> bool {
+        self.mode == Mode::Include
+    }
     /// Itself, if it keeps named fields.
     pub(crate) fn take_inclusion(&mut self) -> Option<Shape> {
         let empty = Shape { mode: Mode::Include, root: Node::default() };

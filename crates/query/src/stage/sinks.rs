@@ -351,6 +351,14 @@ impl Sink {
             Ok(_) => Ok(()),
         }
     }
+    /// The collection that is written, if it is one of this database.
+    pub fn target_in(&self, db: &str) -> Option<&str> {
+        let into = match self {
+            Sink::Out(into) => into,
+            Sink::Merge(m) => &m.into,
+        };
+        into.db.as_deref().is_none_or(|own| own == db).then_some(&*into.coll)
+    }
     /// The stage's name.
     pub fn name(&self) -> &'static str {
         match self {

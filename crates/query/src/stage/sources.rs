@@ -1,9 +1,10 @@
 //! First stages whose documents come from somewhere else than a find plan: the caller supplies them.
 
+use super::transform::invalid;
 use crate::change_stream;
 use crate::ctx::QueryCtx;
-use crate::expr::{Expr, ParseCtx};
-use crate::matcher::truncated_i64;
+use crate::expr::{Expr, ParseCtx, optimize_error};
+use crate::number::Number;
 use pando_base::{Error, Result};
 use pando_bson::shape::{Field, Shape, check_fields};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
@@ -127,7 +128,10 @@ fn coll_stats(spec: &RawDoc) -> Result<DocBuf> {
         return Err(Error::location(31170, format!("expected an empty object, but got {count}")));
     }
     let scale = spec.get("storageStats").and_then(|v| v.as_doc()?.get("scale"));
-    if let Some(scale) = scale.and_then(truncated_i64)
+    // What is no number of 32 bits is the nearest one.
+    let nearest =
+        |v| Some(Number::of(v)?.to_f64().trunc().clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i32);
+    if let Some(scale) = scale.and_then(nearest)
         && scale < 1
     {
         let text = format!("BSON field 'scale' value must be >= 1, actual value '{scale}'");
@@ -206,18 +210,26 @@ pub struct Literal(DocBuf);
 
 impl Literal {
     fn parse(v: Value<'_>, ctx: &QueryCtx) -> Result<Literal> {
-        ParseCtx::new(ctx).parse(v)?;
+        let read = match v {
+            Value::Document(d) => below_a_field(d, ctx).map(drop),
+            v => ParseCtx::new(ctx).parse(v).map(drop),
+        };
+        read.map_err(|e| invalid("$documents", e))?;
         let mut b = DocBuilder::new();
         b.value("", v);
         Ok(Literal(b.finish()))
     }
     pub fn eval(&self, ctx: &QueryCtx) -> Result<Vec<DocBuf>> {
         let Some(e) = self.0.first() else { return Ok(Vec::new()) };
+        let no_array = || Error::location(5858203, "an array is expected");
+        let is_operator = |d: &RawDoc| d.first().is_some_and(|e| e.name_bytes().starts_with(b"$"));
+        if let Some(d) = e.value().as_doc().filter(|d| !is_operator(d)) {
+            below_a_field(d, ctx)?.optimize(ctx).map_err(|e| optimize_error("pipeline", e))?;
+            return Err(no_array());
+        }
         let expr = Expr::parse(e.value(), ctx)?;
         let list = expr.eval_doc(RawDoc::empty(), ctx)?;
-        let Some(list) = list.as_array() else {
-            return Err(Error::location(5858203, "an array is expected"));
-        };
+        let list = list.as_array().ok_or_else(no_array)?;
         let mut out = Vec::new();
         for d in list {
             match d.value() {
@@ -227,6 +239,13 @@ impl Literal {
         }
         Ok(out)
     }
+}
+
+/// The argument stands as a field of a projection, so an object is read as what is below that field.
+fn below_a_field(d: &RawDoc, ctx: &QueryCtx) -> Result<super::shape::Shape> {
+    let mut field = DocBuilder::new();
+    field.raw_doc("documents", d);
+    super::shape::Shape::project(&field.finish(), &mut ParseCtx::new(ctx))
 }
 
 /// MongoDB's words: it puts the elements under a field with a random name.

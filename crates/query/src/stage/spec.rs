@@ -180,6 +180,21 @@ impl Stage {
             _ => false,
         }
     }
+    pub(super) fn is_union(&self) -> bool {
+        matches!(self.spec, Spec::UnionWith(_))
+    }
+    /// Makes one document of each, of nothing but that.
+    pub(super) fn is_reshaping(&self) -> bool {
+        matches!(self.spec, Spec::Reshape(_))
+    }
+    /// A `$project` that keeps named fields.
+    pub(super) fn is_inclusion(&self) -> bool {
+        matches!(&self.spec, Spec::Reshape(reshape) if reshape.is_inclusion())
+    }
+    /// Leaves out documents, whatever is in them.
+    pub(super) fn cuts(&self) -> bool {
+        matches!(self.spec, Spec::Limit(_) | Spec::Sample(_) | Spec::Skip(_))
+    }
     /// Its rows may nest deeper than those it gets.
     pub(super) fn may_nest(&self) -> bool {
         !matches!(

@@ -42,6 +42,10 @@ impl Transform {
 }
 
 impl Reshape {
+    /// A `$project` that keeps named fields.
+    pub(super) fn is_inclusion(&self) -> bool {
+        matches!(&*self.0, Transform::Shape(shape) if shape.is_inclusion())
+    }
     /// A `$project` that keeps named fields gives itself away.
     pub(super) fn take_inclusion(&mut self) -> Option<Shape> {
         match &mut *self.0 {

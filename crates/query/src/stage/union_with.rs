@@ -10,7 +10,7 @@ use super::step::Step;
 use super::sub_pipeline::{deeper, refuse_stages, starts_with_documents};
 use super::upstream::Upstream;
 use crate::ctx::QueryCtx;
-use crate::expr::{ParseCtx, SEARCH_META};
+use crate::expr::{ParseCtx, SEARCH_META, optimize_error};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{ArrayBuilder, DocBuf, Elem, RawDoc, Value};
 
@@ -118,6 +118,14 @@ impl Parsed for UnionWith {
         Ok(Box::new(Uniting { pipeline: self.pipeline, ctx, foreign, state: State::Input }))
     }
     fn needs(&self, _: &mut Needs) {}
+    /// What optimizing the other pipeline finds is told before any document is looked at.
+    fn optimize(&mut self, ctx: &QueryCtx) -> Result<()> {
+        match Pipeline::parse_within(&self.pipeline, &deeper(ctx)?, |_| Ok(())) {
+            Ok(mut parsed) => parsed.optimize().map_err(|e| optimize_error("pipeline", e)),
+            // Over a view it may still be fine.
+            Err(_) => Ok(()),
+        }
+    }
 }
 
 impl Running for Uniting {

@@ -75,6 +75,14 @@ fn key_of_spec(spec: &RawDoc) -> Result<&RawDoc> {
     }
 }
 
+fn kind_of_field(e: Elem<'_>) -> Option<&str> {
+    match e.value() {
+        Value::String(kind) => Some(kind),
+        _ if e.name() == "$**" || e.name().ends_with(".$**") => Some("wildcard"),
+        _ => None,
+    }
+}
+
 /// Kinds of indexes that time series have not, told field by field.
 fn check_field(series: &TimeSeries, spec: &RawDoc, e: Elem<'_>) -> Result<()> {
     match e.name() {
@@ -90,7 +98,8 @@ fn check_field(series: &TimeSeries, spec: &RawDoc, e: Elem<'_>) -> Result<()> {
                 false => Ok(()),
             }
         }
-        "key" => match key_of_spec(spec)?.iter().any(|e| e.value().as_str() == Some("text")) {
+        // The first field that says a kind says that of the index.
+        "key" => match key_of_spec(spec)?.iter().find_map(kind_of_field) == Some("text") {
             true => Err(refuse("Text indexes are not supported on time-series collections")),
             false => Ok(()),
         },

@@ -182,7 +182,9 @@ impl UpdatePlan {
             return Ok(UpdateOutcome::unchanged());
         }
         let replaced = self.fill_timestamps(keep_id(old, new, target)?);
-        if let Some(e) = new.iter().find(|e| e.name_bytes().first() == Some(&b'$')) {
+        // What an upsert inserts may have such names, as what an insert does.
+        let dollar = |e: &Elem<'_>| target == Target::Stored && e.name_bytes().starts_with(b"$");
+        if let Some(e) = new.iter().find(dollar) {
             return Err(dollar_prefixed(e.name()));
         }
         check_depth(&replaced)?;
@@ -227,7 +229,10 @@ enum Target {
 fn keep_id(old: &RawDoc, new: &RawDoc, target: Target) -> Result<DocBuf> {
     let (old_id, new_id) = (old.elem("_id"), new.elem("_id"));
     match target {
-        Target::Stored => upsert::check_id(new)?,
+        Target::Stored => {
+            upsert::check_id(new)?;
+            new_id.map_or(Ok(()), upsert::check_id_names)?;
+        }
         Target::Upsert if new_id.or(old_id).is_some_and(|e| e.ty == ElementType::Array) => {
             return Err(Error::new(
                 ErrorCode::NotSingleValueField,

@@ -65,7 +65,7 @@ pub(super) trait Modifier: fmt::Debug + Send + Sync {
     fn blocked(&self, _cx: &Apply<'_>) -> Result<Blocked> {
         Ok(Blocked::Refuse)
     }
-    /// What it makes of a missing field is an array.
+    /// What it makes of a missing field is an array with elements.
     fn makes_array(&self) -> bool {
         false
     }

@@ -214,6 +214,22 @@ pub(super) fn with_id_first(doc: DocBuf, new_id: impl FnOnce() -> ObjectId) -> D
     b.finish()
 }
 
+/// Code 52 for an `_id` with a field in it whose name is an operator's.
+pub(super) fn check_id_names(e: Elem<'_>) -> Result<()> {
+    let (Value::Document(inner) | Value::Array(inner)) = e.value() else { return Ok(()) };
+    for e in inner {
+        if e.name_bytes().starts_with(b"$") && !is_dbref(e.name()) {
+            let text = format!(
+                "_id fields may not contain '$'-prefixed fields: {} is not valid for storage.",
+                e.shown_name()
+            );
+            return Err(Error::new(ErrorCode::DollarPrefixedFieldName, text));
+        }
+        check_id_names(e)?;
+    }
+    Ok(())
+}
+
 /// Code 53 for an `_id` that cannot be stored.
 pub(super) fn check_id(doc: &RawDoc) -> Result<()> {
     match doc.elem("_id") {

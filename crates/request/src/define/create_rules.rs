@@ -66,7 +66,7 @@ impl CreateArgs<'_> {
         }
     }
     /// The rest, which is told after whether there is a collection of that name already.
-    pub fn check_content(&self, ns: &Namespace, now_secs: i64) -> Result<()> {
+    pub fn check_content(&self, now_secs: i64) -> Result<()> {
         if let Some(clustered) = self.clustered {
             check_clustered(clustered, self)?;
         }
@@ -86,13 +86,6 @@ impl CreateArgs<'_> {
             ));
         }
         storage_engine::check(self.storage_engine, self.index_option_defaults)?;
-        let stored = self.view_on.is_none() && !ns.is_unreplicated();
-        if self.auto_index_id == Some(false) && stored {
-            return Err(Error::location(
-                50001,
-                format!("autoIndexId:false is not allowed for collection {ns} because it can be replicated"),
-            ));
-        }
         Ok(())
     }
 }

@@ -24,7 +24,10 @@ const NULLABLE: &[&str] = &["key", "query", "collation", "collectionUUID"];
 impl<'a> DistinctArgs<'a> {
     /// The command has a code of its own for collection names of the wrong type.
     pub fn check_name(req: &Request<'a>) -> Result<()> {
-        if !matches!(req.first().value(), Value::String(_) | Value::Binary { subtype: 4, .. }) {
+        if !matches!(
+            req.first().value(),
+            Value::String(_) | Value::Symbol(_) | Value::Binary { subtype: 4, .. }
+        ) {
             let text = format!("collection name has invalid type {}", req.first().value().type_name());
             return Err(Error::new(ErrorCode::InvalidNamespace, text));
         }

@@ -1,10 +1,10 @@
 //! `saslStart` and `saslContinue`: a login in several messages.
 
 use crate::declare::kinds::{Anything, Object, Text};
-use crate::declare::{Kind, arguments};
+use crate::declare::{Kind, arguments, kind};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::extjson::unbase64;
-use pando_bson::shape::Shape;
+use pando_bson::shape::{Null, Shape};
 use pando_bson::{Bson, DocBuilder, Value};
 
 /// The number of a conversation.
@@ -24,11 +24,19 @@ impl Kind for Conversation {
     }
 }
 
+kind! {
+    /// A message of a conversation, which is looked at among the other arguments.
+    pub Payload like Anything { SHAPE: Shape::Checked { like: &[Shape::Word(&["YQ==", "YWI="])], check: check_payload }, NULL: Null::Value }
+}
+fn check_payload(_: &str, v: &Value<'_>) -> Result<()> {
+    payload(v).map(drop)
+}
+
 arguments! {
     /// What `saslStart` asks for.
     pub struct SaslStartArgs of "saslStart" as "saslStart", refusing {
         "mechanism" mechanism: required Text,
-        "payload" payload: required Anything,
+        "payload" payload: required Payload,
         "autoAuthorize" auto_authorize: optional Anything,
         "options" options: optional Object,
     }
@@ -37,7 +45,7 @@ arguments! {
     /// What `saslContinue` goes on with.
     pub struct SaslContinueArgs of "saslContinue" as "saslContinue", refusing {
         "conversationId" conversation: required Conversation,
-        "payload" payload: required Anything,
+        "payload" payload: required Payload,
     }
 }
 
@@ -48,7 +56,10 @@ pub fn payload(v: &Value<'_>) -> Result<(Vec<u8>, bool)> {
         Value::Binary { .. } => Err(Error::bad_value("SASLPayload must be binary data of subtype 0")),
         Value::String(text) => match unbase64(text) {
             Some(bytes) => Ok((bytes, true)),
-            None => Err(Error::location(10270, "invalid base64")),
+            None if text.len() % 4 != 0 => {
+                Err(Error::location(10270, "Failed decoding SASL payload: invalid base64"))
+            }
+            None => Err(Error::location(40537, "Failed decoding SASL payload: Invalid base64 character")),
         },
         other => {
             let text =

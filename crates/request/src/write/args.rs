@@ -53,7 +53,7 @@ impl<'a> WriteArgs<'a> {
                 name if name == statements => {
                     listed = true;
                     if !beside {
-                        req.required_docs(owner, statements)?.try_for_each(&mut each)?;
+                        req.each_doc(owner, statements, &mut each)?;
                     }
                 }
                 // Among what every command carries, but typed by these.
@@ -78,7 +78,7 @@ impl<'a> WriteArgs<'a> {
         }
         req.only_sequences(owner, &[statements])?;
         if beside || !listed {
-            req.required_docs(owner, statements)?.try_for_each(&mut each)?;
+            req.each_doc(owner, statements, &mut each)?;
         }
         Ok(a)
     }

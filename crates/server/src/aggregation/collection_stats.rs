@@ -2,8 +2,9 @@
 //! first stages of an aggregation or of a sub-pipeline.
 
 use crate::Config;
-use crate::statistics::sizes::{append_storage, int, space_of};
+use crate::statistics::sizes::{append_series_storage, append_storage, int, space_of};
 use crate::statistics::top::Top;
+use crate::timeseries::OpenBuckets;
 use pando_access::{Access, Collection};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{Bson, DocBuf, DocBuilder, RawDoc};
@@ -20,6 +21,7 @@ pub(crate) struct CollectionStatsStages {
     pub(crate) top: Arc<Top>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) config: Arc<Config>,
+    pub(crate) open_buckets: Arc<OpenBuckets>,
 }
 
 impl CollectionStatsStages {
@@ -60,8 +62,16 @@ impl CollectionStatsStages {
             let coll = coll.ok_or_else(|| missing("storageStats"))?;
             let scale = options.value().as_doc().and_then(|d| d.get("scale")?.as_i64()).unwrap_or(1).max(1);
             let stats = space_of(&self.access, coll)?;
+            // A time series goes by its own name.
+            let is_series = coll.options.time_series.is_some() && coll.ns != *ns;
             b.doc("storageStats", |d| {
-                append_storage(d, coll, &stats, scale);
+                match is_series {
+                    true => {
+                        let counts = self.open_buckets.counts(coll.uuid);
+                        append_series_storage(d, coll, &stats, &counts, scale);
+                    }
+                    false => append_storage(d, coll, &stats, scale),
+                }
                 d.i32("scaleFactor", scale as i32);
             });
         }

@@ -30,9 +30,10 @@ use pando_query::ctx::TextIndex;
 use pando_query::matcher::Matcher;
 use pando_query::plan::{Hint, Query};
 use pando_query::source::Source;
-use pando_query::stage::{Pipeline, PipelineSource, RunEnv, Sink};
+use pando_query::stage::{Pipeline, PipelineSource, RunEnv, Sink, involved};
 use pando_query::timeseries::{TimeSeries, key_on_buckets};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What an aggregation is about.
@@ -254,7 +255,12 @@ impl Aggregations {
             check_places(&spec.ns, &spec.pipeline, &q)?;
         }
         let parse = if view.is_some() { Pipeline::parse_on_view } else { Pipeline::parse };
-        let pipeline = parse(&spec.pipeline, &q).map_err(|e| place_of_first(&spec, e))?;
+        let pipeline = parse(&spec.pipeline, &q);
+        // What is only known once stages are optimized comes behind that.
+        if pipeline.as_ref().map_or_else(|e| e.message.starts_with("Failed to optimize"), |_| true) {
+            self.check_collations(ctx, &spec, pipeline.as_ref().ok().and_then(Pipeline::sink), &q)?;
+        }
+        let pipeline = pipeline.map_err(|e| place_of_first(&spec, e))?;
         if let (Some(v), PipelineSource::Documents(_)) = (&view, pipeline.source())
             && !v.pipeline.is_empty()
         {
@@ -268,9 +274,39 @@ impl Aggregations {
         let agg = Aggregation { coll, below, view, raw, pipeline, q, hint, allow_disk_use };
         match meant {
             None | Some(OnView::Series) => Ok(agg),
+            Some(OnView::SeriesItself) => Ok(Aggregation { below: ns, ..agg }),
             Some(OnView::Itself) => Ok(Aggregation { coll: None, below: ns, view: None, ..agg }),
             Some(OnView::Below) => agg.behind_view(),
         }
+    }
+
+    /// 167 where a view that is read or written besides has another collation.
+    fn check_collations(
+        &self,
+        ctx: &OpCtx,
+        spec: &AggSpec<'_>,
+        sink: Option<&Sink>,
+        q: &QueryCtx,
+    ) -> Result<()> {
+        let (db, mut names) = (spec.ns.db(), BTreeSet::new());
+        involved(&spec.pipeline, &mut names);
+        names.extend(sink.and_then(|sink| sink.target_in(db)));
+        if names.is_empty() {
+            return Ok(());
+        }
+        let beside = self.reads.access.beside(ctx);
+        for name in names {
+            // What cannot be resolved is told where it is read.
+            let view = Namespace::new(db, name).ok().and_then(|ns| beside.view(&ns).ok().flatten());
+            let Some(view) = view else { continue };
+            if view.collation.as_deref().map(Collation::stored).transpose()?.flatten() != q.collation {
+                return Err(Error::new(
+                    ErrorCode::OptionNotSupportedOnView,
+                    format!("Cannot override a view's default collation{db}.{name}"),
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// What the stages see beside documents.
@@ -400,6 +436,8 @@ enum OnView {
     Below,
     /// The collection of buckets as its users know it.
     Series,
+    /// The same under its own name.
+    SeriesItself,
     /// The view's own figures, for which nothing below it is read.
     Itself,
 }
@@ -417,6 +455,12 @@ impl OnView {
             PipelineSource::IndexStats if is_series => return Ok(OnView::Series),
             PipelineSource::CollStats(wanted) if wanted.iter().all(|e| e.name() == "latencyStats") => {
                 return Ok(OnView::Itself);
+            }
+            PipelineSource::CollStats(wanted)
+                if is_series
+                    && wanted.iter().all(|e| matches!(e.name(), "latencyStats" | "storageStats")) =>
+            {
+                return Ok(OnView::SeriesItself);
             }
             PipelineSource::IndexStats | PipelineSource::PlanCacheStats | PipelineSource::Documents(_)
                 if !view.pipeline.is_empty() =>

@@ -31,7 +31,7 @@ pub(super) async fn run_as(
         // It is there from now on, whatever comes of the view.
         server.access.make_room_for_views(ctx, &ns).await?;
     }
-    let options = args.check_content(&ns, ctx.env().clock.wall_ms() / 1000).and_then(|()| options_of(&args));
+    let options = args.check_content(ctx.env().clock.wall_ms() / 1000).and_then(|()| options_of(&args));
     let taken = server.access.taken(&ns, false);
     // A view's other mistakes are told before.
     if let Some(taken) = taken.filter(|_| !ctx.in_txn() && args.view_on.is_none()) {

@@ -38,7 +38,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     match &reading {
         Reading::Missing => drop(reads.parse_find(ctx, &ns, None, &args.find)?),
         Reading::View(view) => {
-            values.ctx = reads.view_query_ctx(ctx, view)?;
+            values.on_view(reads.view_query_ctx(ctx, view)?, args.find.collation)?;
             let root = args.key.split('.').next().unwrap_or_default();
             let mut only = DocBuilder::new();
             only.i32(root, 1);
@@ -94,6 +94,8 @@ const ELEMENT_BYTES: usize = 8;
 struct Values<'k> {
     key: &'k str,
     ctx: QueryCtx,
+    /// Of strings that are equal the first that is met stands for all, also within a document: stages have no order of their own.
+    as_met: bool,
     seen: BTreeMap<Box<[u8]>, Bson>,
     bytes: usize,
     scratch: KeyBuilder,
@@ -104,13 +106,23 @@ impl<'k> Values<'k> {
         Values {
             key,
             ctx: QueryCtx::default(),
+            as_met: false,
             seen: BTreeMap::new(),
             bytes: 0,
             scratch: KeyBuilder::new(Directions(0)),
         }
     }
+    /// Values from stages; a view of measurements has the collation of who asks.
+    fn on_view(&mut self, ctx: QueryCtx, collation: Option<&RawDoc>) -> Result<()> {
+        self.ctx = match collation {
+            Some(spec) => ctx.with_collation(Collation::parse(spec)?),
+            None => ctx,
+        };
+        self.as_met = true;
+        Ok(())
+    }
     fn add(&mut self, doc: &RawDoc) -> Result<()> {
-        if self.ctx.collation.is_none() {
+        if self.as_met || self.ctx.collation.is_none() {
             return each_at(doc, self.key, &mut |e| self.see(e));
         }
         // Of strings that are equal in one document, the first of the simple order stands for all.

@@ -18,7 +18,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         (IndexSelector::Names(names), _) => DropWhich::Names(names),
         (IndexSelector::Key(key), None) => DropWhich::Key(key),
         (IndexSelector::Key(key), Some(s)) => {
-            on_buckets = key_on_buckets(&s.of, key)?;
+            // What no index can be, no index is.
+            on_buckets = key_on_buckets(&s.of, key)
+                .map_err(|e| Error::new(ErrorCode::IndexNotFound, e.message.to_string()))?;
             DropWhich::Key(&on_buckets)
         }
     };

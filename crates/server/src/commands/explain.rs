@@ -1,5 +1,6 @@
 //! `explain`: how a command would run, or ran.
 
+use super::find_and_modify::check_shown;
 use super::prelude::*;
 use super::{aggregate, map_reduce};
 pub(crate) use crate::explain::Verbosity;
@@ -9,10 +10,12 @@ use crate::write::statements::{parse_update, place_of, update_ctx};
 use pando_access::Reading;
 use pando_bson::ArrayBuilder;
 use pando_command::Flags;
+use pando_query::collation::Collation;
 use pando_query::matcher::{Matcher, Place};
 use pando_query::plan::{Hint, Query, natural_of};
 use pando_query::projection::{Projection, check_path};
 use pando_query::sort::SortPattern;
+use pando_query::stage::first_look;
 use pando_request::read::explain::Explained;
 use pando_request::{
     AggregateArgs, DeleteStatement, ExplainArgs, FindAndModifyArgs, FindArgs, UpdateStatement,
@@ -120,6 +123,9 @@ async fn query(
     };
     let mut r = begin();
     let parsed = server.crud.reads.parse_find(ctx, ns, coll.as_deref(), args)?;
+    if coll.as_deref().is_some_and(|c| parsed.tailable && !c.is_capped()) {
+        return Err(parsed.not_capped());
+    }
     let everything = args.filter.is_none_or(RawDoc::is_empty) && args.hint.is_none();
     match (&coll, &work) {
         (Some(coll), Work::Count) if everything => {
@@ -154,6 +160,9 @@ pub(crate) async fn aggregation(
     args: &AggregateArgs<'_>,
     verbosity: Verbosity,
 ) -> Result<Reply> {
+    first_look(args.pipeline, Some(req.db))?;
+    args.collation.map(Collation::parse).transpose()?;
+    server.access.check_collection_uuid("aggregate", req, &ns)?;
     let agg = server.crud.aggregations.prepare(ctx, aggregate::spec_of(args, ns))?;
     finish_pipeline(server, ctx, req, agg, verbosity).await
 }
@@ -265,7 +274,7 @@ async fn write(
 ) -> Result<Reply> {
     // What is wrong with the statement comes before what its collection is not.
     let (coll, refused) = match server.access.collection(ctx, ns) {
-        Err(e) if w.fields.is_some() && e.code == ErrorCode::CommandNotSupportedOnView => (None, Some(e)),
+        Err(e) if e.code == ErrorCode::CommandNotSupportedOnView => (None, Some(e)),
         other => (other?, None),
     };
     let q = match &w.update {
@@ -293,7 +302,7 @@ async fn write(
         return Err(e);
     }
     if let (Some(spec), Some(_)) = (w.fields, &coll) {
-        Projection::parse(spec, &query.ctx)?;
+        check_shown(&Projection::parse(spec, &query.ctx)?)?;
     }
     let mut r = begin();
     explain::query(&server.crud.reads, ctx, coll.as_ref(), query, work, verbosity, &mut r.body).await?;

@@ -125,12 +125,7 @@ async fn find_in(
         ));
     }
     if args.tailable && !coll.is_capped() {
-        let text = format!(
-            "error processing query: ns={}Tree: $and\nSort: {{}}\nProj: {{}}\n tailable cursor requested on non \
-             capped collection",
-            coll.ns
-        );
-        return Err(Error::bad_value(text));
+        return Err(server.crud.reads.parse_find(ctx, &coll.ns, Some(coll), args)?.not_capped());
     }
     server.access.check_oplog_readable(coll)?;
     let tail = if coll.is_oplog() { oplog_tail::start_of(args) } else { None };

@@ -88,6 +88,8 @@ async fn remove(
     let nothing = LastError { n: 0, updated_existing: None, upserted: None };
     let filter = args.query.unwrap_or(RawDoc::empty());
     let Some(coll) = server.access.write(ctx, ns, Missing::Nothing).await? else {
+        // Mistakes are mistakes also where there is nothing to remove.
+        check_statement(server, ctx, ns, args)?;
         return Ok((nothing, None));
     };
     let q = server.crud.reads.query_ctx(ctx, Some(coll.collection()), args.collation, args.let_vars)?;
@@ -172,7 +174,7 @@ fn check_statement(server: &Server, ctx: &OpCtx, ns: &Namespace, args: &FindAndM
     if !args.remove {
         parse_update(&s, &q)?;
     }
-    check_filter(ns, s.filter, &q)?;
+    check_filter(ns, s.filter, s.hint.as_ref(), &q)?;
     check_sort(args)
 }
 
@@ -182,9 +184,15 @@ fn projection(args: &FindAndModifyArgs<'_>, q: &QueryCtx) -> Result<Option<Proje
     // What is wrong with the sort comes first.
     check_sort(args)?;
     let projection = Projection::parse(spec, q)?;
+    check_shown(&projection)?;
+    Ok(Some(projection))
+}
+
+/// What `fields` cannot ask for.
+pub(super) fn check_shown(projection: &Projection) -> Result<()> {
     match projection.metas().contains(&MetaField::SortKey) {
         true => Err(Error::bad_value("Cannot use a $meta sortKey projection in findAndModify commands.")),
-        false => Ok(Some(projection)),
+        false => Ok(()),
     }
 }
 

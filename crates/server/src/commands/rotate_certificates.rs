@@ -14,7 +14,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     let text = match &server.config.certificates {
         Some(certificates) => {
-            certificates.rotate().await?;
+            certificates.rotate(&ctx.env().log).await?;
             "Successfully rotated X509 certificates."
         }
         None => "There are no certificates to read again: TLS is not used",

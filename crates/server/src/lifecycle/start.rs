@@ -243,11 +243,13 @@ fn crud(
         settings: parts.settings.clone(),
         metrics: statistics.change_streams.clone(),
     };
+    let open_buckets = Arc::<OpenBuckets>::default();
     let about = CollectionStatsStages {
         access: access.clone(),
         top: statistics.top.clone(),
         clock: parts.env.clock.clone(),
         config: config.clone(),
+        open_buckets: open_buckets.clone(),
     };
     Ok(Crud {
         transactions: Arc::new(Transactions {
@@ -276,7 +278,7 @@ fn crud(
             admission: upkeep.admission.clone(),
             retryable: parts.sessions.retryable.clone(),
             transactions: statistics.transactions.clone(),
-            open_buckets: OpenBuckets::default(),
+            open_buckets,
         },
         reads,
     })

@@ -8,7 +8,7 @@ use pando_command::OpCtx;
 use pando_query::ctx::TextIndex;
 use pando_query::exec::{Executor, Quota, Step};
 use pando_query::matcher::Matcher;
-use pando_query::plan::{Query, QueryKind, natural_of};
+use pando_query::plan::{Query, QueryKind, check_one_order, natural_of};
 use pando_query::projection::Projection;
 use pando_query::sort::SortPattern;
 use pando_request::FindArgs;
@@ -29,6 +29,9 @@ impl Reads {
         }
         let matcher = Matcher::parse(args.filter.unwrap_or(RawDoc::empty()), &q)?;
         let mut query = Query::new(ns.as_str(), Arc::new(matcher), q.clone());
+        if let Some(coll) = coll {
+            query.check_search(&coll.info)?;
+        }
         if let Some(spec) = args.projection {
             let projection = Projection::parse(spec, &q)?;
             query.projection = (!projection.is_identity()).then(|| Arc::new(projection));
@@ -49,6 +52,7 @@ impl Reads {
         query.tailable = args.tailable;
         query.resume_after = pando_request::read::resume_token::parse(args.resume_after)?;
         query.check_metas()?;
+        check_one_order(&query.matcher, query.hint.as_ref(), query.natural)?;
         Ok(query)
     }
     /// How many documents a find with these arguments would return.

@@ -1,5 +1,6 @@
 //! Sizes of collections, as commands and stages tell them.
 
+use crate::timeseries::BucketCounts;
 use pando_access::{Access, Collection, Definitions};
 use pando_base::Result;
 use pando_bson::DocBuilder;
@@ -65,8 +66,29 @@ pub(crate) fn append_storage(b: &mut DocBuilder, c: &Collection, space: &Space, 
     append_space(b, c, space, scale);
 }
 
-/// The part of it that is told of time series as well.
-pub(crate) fn append_space(b: &mut DocBuilder, c: &Collection, space: &Space, scale: i64) {
+/// Of a time series, whose collection of buckets `c` is: there is no count of measurements.
+pub(crate) fn append_series_storage(
+    b: &mut DocBuilder,
+    c: &Collection,
+    space: &Space,
+    counts: &BucketCounts,
+    scale: i64,
+) {
+    let Space { count, data, .. } = *space;
+    int(b, "size", data / scale as u64);
+    b.doc("timeseries", |d| {
+        d.str("bucketsNs", c.ns.as_str());
+        int(d, "bucketCount", count);
+        if count > 0 {
+            int(d, "avgBucketSize", data / count);
+        }
+        counts.append_to(d);
+    });
+    append_space(b, c, space, scale);
+}
+
+/// The part that is told of both.
+fn append_space(b: &mut DocBuilder, c: &Collection, space: &Space, scale: i64) {
     let scale = scale as u64;
     let storage = space.storage;
     let index_total = space.index_total();

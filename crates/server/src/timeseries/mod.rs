@@ -12,4 +12,4 @@ mod measured;
 mod open_buckets;
 mod stage;
 
-pub(crate) use open_buckets::OpenBuckets;
+pub(crate) use open_buckets::{BucketCounts, OpenBuckets};

@@ -56,7 +56,7 @@ impl Writes {
         let before = docs.len() - todo.len();
         let mut out = match (&how.checked, how.series) {
             _ if todo.is_empty() => Inserted::default(),
-            (Err(e), _) => refused(ctx, &todo, how, e.clone())?,
+            (Err(e), _) => self.refused(ctx, &todo, how, e)?,
             (Ok(()), Some(series)) => {
                 self.insert_measurements(ctx, series, &todo, how.ordered, retry).await?
             }
@@ -86,7 +86,7 @@ impl Writes {
     ) -> Result<Inserted> {
         let coll = match self.reads.access.write_or_create(ctx, ns).await {
             Ok(coll) => coll,
-            Err(e) => return refused(ctx, todo, how, e),
+            Err(e) => return self.refused(ctx, todo, how, &e),
         };
         let docs: Vec<&RawDoc> = todo.iter().map(|(_, doc)| *doc).collect();
         let op = retry.op(how.bypass_validation);
@@ -111,16 +111,27 @@ impl Writes {
         let errors = done.errors.into_iter().map(|(at, e)| (todo[at].0, e)).collect();
         Ok(Inserted { n: done.n, errors, last: done.last })
     }
-}
 
-/// None of them can be inserted.
-fn refused(ctx: &OpCtx, todo: &[(usize, &RawDoc)], how: &Inserting<'_>, e: Error) -> Result<Inserted> {
-    if e.code.ends_command() {
-        return Err(e);
+    /// None of them can be inserted. What is wrong with one by itself comes first, but for measurements.
+    fn refused(
+        &self,
+        ctx: &OpCtx,
+        todo: &[(usize, &RawDoc)],
+        how: &Inserting<'_>,
+        e: &Error,
+    ) -> Result<Inserted> {
+        if e.code.ends_command() {
+            return Err(e.clone());
+        }
+        let n = if how.ordered || ctx.in_txn() { 1 } else { todo.len() };
+        let wrong = |doc: &RawDoc| match how.series {
+            None => self.reads.access.fix_for_insert(doc).err(),
+            Some(_) => None,
+        };
+        let errors =
+            todo.iter().take(n).map(|(i, doc)| (*i, wrong(doc).unwrap_or_else(|| e.clone()))).collect();
+        Ok(Inserted { errors, ..Inserted::default() })
     }
-    let n = if how.ordered || ctx.in_txn() { 1 } else { todo.len() };
-    let errors = todo.iter().take(n).map(|(i, _)| (*i, e.clone())).collect();
-    Ok(Inserted { errors, ..Inserted::default() })
 }
 
 /// Asks `onPrimaryTransactionalWrite` about each group of documents that MongoDB commits together: how many documents

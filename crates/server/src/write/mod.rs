@@ -24,5 +24,5 @@ pub(crate) struct Writes {
     pub(crate) retryable: Arc<Retryable>,
     pub(crate) transactions: Arc<TransactionMetrics>,
     /// Of time series: where the next measurements go.
-    pub(crate) open_buckets: OpenBuckets,
+    pub(crate) open_buckets: Arc<OpenBuckets>,
 }

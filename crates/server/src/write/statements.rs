@@ -19,6 +19,7 @@ use pando_query::QueryCtx;
 use pando_query::ctx::TextIndex;
 use pando_query::facts::MetaField;
 use pando_query::matcher::{Matcher, Place};
+use pando_query::plan::{Hint, check_one_order};
 use pando_query::source::RecordId;
 use pando_query::update::{LogForm, UpdatePlan};
 use pando_request::{DeleteStatement, UpdateStatement};
@@ -26,9 +27,9 @@ use pando_session::retryable::{Done, Kind};
 use std::sync::Arc;
 
 /// Mistakes in a filter are mistakes also where there is no collection.
-pub(crate) fn check_filter(ns: &Namespace, filter: &RawDoc, q: &QueryCtx) -> Result<()> {
+pub(crate) fn check_filter(ns: &Namespace, filter: &RawDoc, hint: Option<&Hint>, q: &QueryCtx) -> Result<()> {
     let q = QueryCtx { text_index: TextIndex::NoCollection(ns.as_str().into()), ..q.clone() };
-    Matcher::parse(filter, &q).map(drop)
+    check_one_order(&Matcher::parse(filter, &q)?, hint, None)
 }
 
 /// findAndModify: failures of the plan itself get MongoDB's prefix; what its parser or planner refuses does not.
@@ -36,6 +37,7 @@ pub(crate) fn in_plan(e: Error) -> Error {
     match e.code {
         ErrorCode::FailedToParse | ErrorCode::CommandNotSupportedOnView => e,
         _ if e.code.ends_command() || e.message.starts_with("error processing query") => e,
+        _ if e.message.starts_with("geoNear expression not allowed") => e,
         _ => e.context("Plan executor error during findAndModify"),
     }
 }
@@ -63,6 +65,10 @@ pub(crate) fn update_ctx(
     coll: Option<&Collection>,
     s: &UpdateStatement<'_>,
 ) -> Result<QueryCtx> {
+    if s.collation.is_some() && !matches!(s.update, Value::Null) {
+        // Constants are evaluated before the collation of an update is looked at; a removal has the two in the other order.
+        reads.query_ctx(ctx, coll, None, s.let_vars)?;
+    }
     let q = reads.query_ctx(ctx, coll, s.collation, s.let_vars)?;
     if let Some(filters) = s.array_filters {
         UpdatePlan::check_array_filters(filters, &q)?;
@@ -122,7 +128,7 @@ impl Writes {
             // Mistakes are mistakes also where there is nothing to update.
             let q = update_ctx(&self.reads, ctx, None, s)?;
             parse_update(s, &q)?;
-            check_filter(ns, s.filter, &q)?;
+            check_filter(ns, s.filter, s.hint.as_ref(), &q)?;
             return Ok(Updated::default());
         };
         let q = update_ctx(&self.reads, ctx, Some(coll.collection()), s)?;
@@ -149,7 +155,7 @@ impl Writes {
         let Some(coll) = self.reads.access.write(ctx, ns, missing).await? else {
             let q = update_ctx(&self.reads, ctx, None, s)?;
             parse_update(s, &q)?;
-            check_filter(ns, s.filter, &q)?;
+            check_filter(ns, s.filter, s.hint.as_ref(), &q)?;
             return Ok(Default::default());
         };
         let q = update_ctx(&self.reads, ctx, Some(coll.collection()), s)?;
@@ -307,7 +313,7 @@ impl Writes {
         }
         let Some(coll) = self.reads.access.write(ctx, ns, Missing::Nothing).await? else {
             let q = self.reads.query_ctx(ctx, None, s.collation, s.let_vars)?;
-            check_filter(ns, s.filter, &q)?;
+            check_filter(ns, s.filter, s.hint.as_ref(), &q)?;
             return Ok(0);
         };
         let q = self.reads.query_ctx(ctx, Some(coll.collection()), s.collation, s.let_vars)?;

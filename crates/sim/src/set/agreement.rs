@@ -153,6 +153,64 @@ async fn give_up_undecided(c: &mut Client) -> Option<bool> {
     Some(left == 0)
 }
 
+/// The primary's data, and an entry that is not older than any of it.
+struct Seen {
+    data: BTreeMap<String, String>,
+    upto: OpTime,
+}
+
+impl Seen {
+    async fn of(env: &Env, primary: &mut Client) -> Result<Seen, Vec<String>> {
+        let data = data_of(primary).await.map_err(|e| vec![e])?;
+        loop {
+            // The newest entry; idle primaries write a no-op now and then, so take what is there once.
+            match applied(primary).await {
+                Some(upto) => return Ok(Seen { data, upto }),
+                None => env.clock.sleep(PAUSE).await,
+            }
+        }
+    }
+}
+
+/// A connection to the member once it has applied `goal`.
+async fn caught_up(env: &Env, addr: &str, goal: OpTime, stage: &Mutex<String>) -> Client {
+    loop {
+        let mut c = connected(env, addr).await;
+        let at = applied(&mut c).await;
+        *lock(stage) = format!("{addr} has applied {at:?} of {goal}");
+        if at.is_some_and(|at| at >= goal) {
+            return c;
+        }
+        env.clock.sleep(PAUSE).await;
+    }
+}
+
+/// A member that has the primary's data, or what differs. Without any user a primary still writes now and then (what it
+/// knows of sessions), so it is asked again: a difference counts where the primary still has what it had before.
+async fn compared(
+    env: &Env,
+    primary: &mut Client,
+    seen: &mut Seen,
+    addr: &str,
+    stage: &Mutex<String>,
+) -> Result<(Client, BTreeMap<String, String>, Vec<String>), Vec<String>> {
+    loop {
+        let mut c = caught_up(env, addr, seen.upto, stage).await;
+        let theirs = data_of(&mut c).await.map_err(|e| vec![e])?;
+        let mut problems = Vec::new();
+        compare(addr, &seen.data, &theirs, &mut problems);
+        if problems.is_empty() {
+            return Ok((c, theirs, problems));
+        }
+        *lock(stage) = format!("the primary is asked again, for {problems:?}");
+        let now = Seen::of(env, primary).await?;
+        if now.data == seen.data {
+            return Ok((c, theirs, problems));
+        }
+        *seen = now;
+    }
+}
+
 /// Number of entries in the primary's log, or what is wrong.
 pub(crate) async fn run(env: Env, addrs: Vec<String>, stage: Arc<Mutex<String>>) -> Result<u64, Vec<String>> {
     let mut primary = connected(&env, &addrs[0]).await;
@@ -160,32 +218,16 @@ pub(crate) async fn run(env: Env, addrs: Vec<String>, stage: Arc<Mutex<String>>)
         "transactions are undecided".clone_into(&mut lock(&stage));
         env.clock.sleep(PAUSE).await;
     }
-    let goal = loop {
-        // The newest entry; idle primaries write a no-op now and then, so take what is there once.
-        match applied(&mut primary).await {
-            Some(at) => break at,
-            None => env.clock.sleep(PAUSE).await,
-        }
-    };
     while is_growing(&mut primary).await != Some(false) {
         "a member is newly added".clone_into(&mut lock(&stage));
         env.clock.sleep(PAUSE).await;
     }
     let mut problems = Vec::new();
     let story = log_of(&mut primary).await.map_err(|e| vec![e])?;
-    let data = data_of(&mut primary).await.map_err(|e| vec![e])?;
+    let mut seen = Seen::of(&env, &mut primary).await?;
     for addr in &addrs[1..] {
-        let mut c = loop {
-            let mut c = connected(&env, addr).await;
-            let at = applied(&mut c).await;
-            *lock(&stage) = format!("{addr} has applied {at:?} of {goal}");
-            if at.is_some_and(|at| at >= goal) {
-                break c;
-            }
-            env.clock.sleep(PAUSE).await;
-        };
-        let theirs = data_of(&mut c).await.map_err(|e| vec![e])?;
-        compare(addr, &data, &theirs, &mut problems);
+        let (mut c, theirs, differ) = compared(&env, &mut primary, &mut seen, addr, &stage).await?;
+        problems.extend(differ);
         validate(&mut c, &theirs, &mut problems).await.map_err(|e| vec![e])?;
         let told = log_of(&mut c).await.map_err(|e| vec![e])?;
         let first = told.keys().next().copied().unwrap_or_default();
@@ -196,4 +238,65 @@ pub(crate) async fn run(env: Env, addrs: Vec<String>, stage: Arc<Mutex<String>>)
         }
     }
     if problems.is_empty() { Ok(story.len() as u64) } else { Err(problems) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rig::{Rig, words};
+
+    /// What is said of these members while the first of them writes for a second and a half.
+    fn judged(rig: &Rig, order: &[usize]) -> Result<u64, Vec<String>> {
+        let addrs: Vec<String> = order.iter().map(|i| rig.nodes[*i].addr()).collect();
+        let said: Arc<Mutex<Option<Result<u64, Vec<String>>>>> = Arc::default();
+        let (env, asked, slot) = (rig.env().clone(), addrs.clone(), said.clone());
+        rig.spawn(async move {
+            let found = run(env, asked, Arc::default()).await;
+            *lock(&slot) = Some(found);
+        });
+        let (env, first) = (rig.env().clone(), addrs[0].clone());
+        rig.spawn(async move {
+            let mut c = connected(&env, &first).await;
+            for i in 100..250 {
+                let mut insert = words::insert(i, words::w(1));
+                insert.push("$db", "test");
+                c.command(&insert.to_raw()).await.expect("a write");
+                env.clock.sleep(Duration::from_millis(10)).await;
+            }
+        });
+        rig.until("a judgement", |_| lock(&said).is_some());
+        let found = lock(&said).take();
+        found.expect("a judgement")
+    }
+
+    #[test]
+    fn what_is_written_between_two_looks_is_no_difference() {
+        for seed in 1..=5 {
+            let rig = Rig::of(seed, 3);
+            let p = rig.primary();
+            rig.ok(p, words::insert(1, words::w(3)));
+            let mut order = vec![p];
+            order.extend(rig.others(p));
+            let said = judged(&rig, &order);
+            assert!(said.is_ok(), "seed {seed}: {said:?}");
+        }
+    }
+
+    /// Two sets of one member each: what the second one has will never be what the first one has.
+    #[test]
+    fn a_difference_is_told_although_the_primary_writes() {
+        let rig = Rig::unnamed(1, 2);
+        for i in 0..2 {
+            let mut config = rig.config(&[Document::new(), Document::new()], Document::new());
+            let members = config.get("members").and_then(|m| m.as_array()).map(<[_]>::to_vec);
+            config.set("members", members.map(|m| vec![m[i].clone()]).unwrap_or_default());
+            rig.ok(i, doc! { "replSetInitiate": config, "$db": "admin" });
+        }
+        for i in 0..2 {
+            rig.until("two primaries", |rig| rig.is_primary(i));
+            rig.ok(i, words::insert(i as i32, words::w(1)));
+        }
+        let said = judged(&rig, &[0, 1]).expect_err("they differ");
+        assert!(said.iter().any(|p| p.contains("has test.c")), "{said:?}");
+    }
 }

@@ -3,7 +3,7 @@
 use super::date_parts::{ZoneArg, date_ms};
 use crate::ctx::QueryCtx;
 use crate::date::{Unit, Weekday, Zone, add_exactly, difference, truncate};
-use crate::expr::{Expr, Op, ParseCtx, Scope, Val, parts, shown};
+use crate::expr::{Expr, Op, ParseCtx, Scope, Val, optional, parts, shown};
 use crate::matcher::exact_i64;
 use pando_base::{Error, Result};
 use pando_bson::Value;
@@ -212,13 +212,16 @@ pub(in crate::expr) fn parse_diff(name: &'static str, v: Value<'_>, p: &mut Pars
                 return Err(Error::location(5166302, format!("Unrecognized argument to $dateDiff: {other}")));
             }
         };
-        *slot = Some(p.parse(e.value())?);
+        *slot = Some(e.value());
     }
     let missing =
         |code, what: &str| Error::location(code, format!("Missing '{what}' parameter to $dateDiff"));
     let start = start.ok_or_else(|| missing(5166303, "startDate"))?;
     let end = end.ok_or_else(|| missing(5166304, "endDate"))?;
     let unit = unit.ok_or_else(|| missing(5166305, "unit"))?;
+    // The last one is parsed first.
+    let [week_start, zone] = optional([week_start, zone], p)?;
+    let (unit, end, start) = (p.parse(unit)?, p.parse(end)?, p.parse(start)?);
     let by = Counting { name, unit, zone: ZoneArg::new(zone), week_start };
     Ok(Expr::Op(Box::new(DateDiff { start, end, by })))
 }
@@ -292,10 +295,13 @@ pub(in crate::expr) fn parse_trunc(name: &'static str, v: Value<'_>, p: &mut Par
                 ));
             }
         };
-        *slot = Some(p.parse(e.value())?);
+        *slot = Some(e.value());
     }
     let date = date.ok_or_else(|| Error::location(5439009, "Missing 'date' parameter to $dateTrunc"))?;
     let unit = unit.ok_or_else(|| Error::location(5439010, "Missing 'unit' parameter to $dateTrunc"))?;
+    // The last one is parsed first.
+    let [week_start, zone, size] = optional([week_start, zone, size], p)?;
+    let (unit, date) = (p.parse(unit)?, p.parse(date)?);
     let by = Counting { name, unit, zone: ZoneArg::new(zone), week_start };
     Ok(Expr::Op(Box::new(DateTrunc { date, size, by })))
 }

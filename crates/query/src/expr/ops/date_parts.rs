@@ -4,7 +4,7 @@
 use crate::date::{
     Civil, MS_PER_DAY, MS_PER_HOUR, MS_PER_MINUTE, MS_PER_SECOND, Zone, civil_of_ms, days_of, iso_days,
 };
-use crate::expr::{Expr, Op, ParseCtx, Scope, Val, parts, shown};
+use crate::expr::{Expr, Op, ParseCtx, Scope, Val, optional, parts, shown};
 use crate::matcher::exact_i64;
 use pando_base::{Error, Result};
 use pando_bson::{DocBuilder, Value};
@@ -210,9 +210,11 @@ pub(in crate::expr) fn parse_to_parts(_: &'static str, v: Value<'_>, p: &mut Par
                 ));
             }
         };
-        *slot = Some(p.parse(e.value())?);
+        *slot = Some(e.value());
     }
     let date = date.ok_or_else(|| Error::location(40522, "Missing 'date' parameter to $dateToParts"))?;
+    let date = p.parse(date)?;
+    let [zone, iso] = optional([zone, iso], p)?;
     Ok(Expr::Op(Box::new(DateToParts { date, zone: ZoneArg::new(zone), iso })))
 }
 

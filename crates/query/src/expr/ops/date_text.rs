@@ -3,7 +3,7 @@
 use super::date_parts::{ZoneArg, to_date};
 use crate::ctx::QueryCtx;
 use crate::date::{DEFAULT_FORMAT, check_parsed, check_printed, parse_format, parse_free, print};
-use crate::expr::{Expr, Op, ParseCtx, Scope, Val, parts, shown};
+use crate::expr::{Expr, Op, ParseCtx, Scope, Val, optional, parts, shown};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::Value;
 
@@ -33,9 +33,11 @@ pub(in crate::expr) fn parse_to_string(_: &'static str, v: Value<'_>, p: &mut Pa
                 ));
             }
         };
-        *slot = Some(p.parse(e.value())?);
+        *slot = Some(e.value());
     }
     let date = date.ok_or_else(|| Error::location(18628, "Missing 'date' parameter to $dateToString"))?;
+    let date = p.parse(date)?;
+    let [format, zone, on_null] = optional([format, zone, on_null], p)?;
     Ok(Expr::Op(Box::new(DateToString { date, format, zone: ZoneArg::new(zone), on_null })))
 }
 
@@ -116,10 +118,12 @@ pub(in crate::expr) fn parse_from_string(
                 ));
             }
         };
-        *slot = Some(p.parse(e.value())?);
+        *slot = Some(e.value());
     }
     let text =
         text.ok_or_else(|| Error::location(40542, "Missing 'dateString' parameter to $dateFromString"))?;
+    let text = p.parse(text)?;
+    let [zone, format, on_null, on_error] = optional([zone, format, on_null, on_error], p)?;
     Ok(Expr::Op(Box::new(DateFromString { text, format, zone: ZoneArg::new(zone), on_null, on_error })))
 }
 

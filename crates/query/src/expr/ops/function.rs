@@ -35,6 +35,9 @@ impl Op for Function {
     fn name(&self) -> &'static str {
         "$function"
     }
+    fn stays(&self) -> bool {
+        true
+    }
     fn runs_scripts(&self) -> bool {
         true
     }

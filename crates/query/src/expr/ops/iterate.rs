@@ -113,8 +113,8 @@ pub(in crate::expr) fn parse_filter(_: &'static str, v: Value<'_>, p: &mut Parse
     let cond = cond.ok_or_else(|| Error::location(28650, "Missing 'cond' parameter to $filter"))?;
     let input = p.parse(input)?;
     let name = var_name(name)?;
-    let limit = limit.map(|l| p.parse(l)).transpose()?;
     let (var, cond) = with_var(p, name, cond)?;
+    let limit = limit.map(|l| p.parse(l)).transpose()?;
     Ok(Expr::Op(Box::new(Filter { input, var, cond, limit })))
 }
 
@@ -133,6 +133,9 @@ impl Op for Filter {
                 format!("input to $filter must be an array not {}", input.type_name()),
             ));
         };
+        if array.is_empty() {
+            return Ok(Val::Array(ArrayBuilder::new().finish()));
+        }
         let mut left = usize::MAX;
         if let Some(e) = &self.limit {
             let v = e.eval(scope)?;
@@ -185,12 +188,18 @@ pub(in crate::expr) fn parse_reduce(_: &'static str, v: Value<'_>, p: &mut Parse
             format!("$reduce requires an object as an argument, found: {}", v.type_name()),
         ));
     };
-    let (mut input, mut initial, mut body) = (None, None, None);
+    let (mut input, mut initial, mut folded) = (None, None, None);
     for e in d {
         match e.name() {
-            "input" => input = Some(e.value()),
-            "initialValue" => initial = Some(e.value()),
-            "in" => body = Some(e.value()),
+            "input" => input = Some(p.parse(e.value())?),
+            "initialValue" => initial = Some(p.parse(e.value())?),
+            "in" => {
+                let mark = p.mark();
+                let (this, value) = (p.bind("this"), p.bind("value"));
+                let body = p.parse(e.value());
+                p.forget(mark);
+                folded = Some((this, value, body?));
+            }
             other => {
                 return Err(Error::location(40076, format!("$reduce found an unknown argument: {other}")));
             }
@@ -198,14 +207,10 @@ pub(in crate::expr) fn parse_reduce(_: &'static str, v: Value<'_>, p: &mut Parse
     }
     let missing =
         |code, what: &str| Error::location(code, format!("$reduce requires '{what}' to be specified"));
-    let input = p.parse(input.ok_or_else(|| missing(40077, "input"))?)?;
-    let initial = p.parse(initial.ok_or_else(|| missing(40078, "initialValue"))?)?;
-    let body = body.ok_or_else(|| missing(40079, "in"))?;
-    let mark = p.mark();
-    let (this, value) = (p.bind("this"), p.bind("value"));
-    let body = p.parse(body);
-    p.forget(mark);
-    Ok(Expr::Op(Box::new(Reduce { input, initial, this, value, body: body? })))
+    let input = input.ok_or_else(|| missing(40077, "input"))?;
+    let initial = initial.ok_or_else(|| missing(40078, "initialValue"))?;
+    let (this, value, body) = folded.ok_or_else(|| missing(40079, "in"))?;
+    Ok(Expr::Op(Box::new(Reduce { input, initial, this, value, body })))
 }
 
 impl Op for Reduce {

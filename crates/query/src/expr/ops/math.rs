@@ -139,39 +139,38 @@ pub(in crate::expr) fn log<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>
     };
     let x = numeric(&args[0], 28756, "argument")?;
     let base = numeric(&args[1], 28757, "base")?;
-    // Beside a number of another type a decimal is looked at as a double.
-    let decimals = x.is_decimal() && base.is_decimal();
-    let positive = |n: Number| is_positive(if decimals { n } else { Number::Double(n.to_f64()) });
-    if !positive(x) {
+    // Decimals that have a logarithm are taken as they are, and all others are looked at as doubles.
+    if (x.is_decimal() || base.is_decimal())
+        && let Some(d) = decimal_log(x.to_decimal(), base.to_decimal())
+    {
+        return Ok(decimal(d));
+    }
+    if !is_positive(Number::Double(x.to_f64())) {
         return Err(Error::location(
             28758,
             format!("$log's argument must be a positive number, but is {}", as_double(x)),
         ));
     }
-    let is_one = match base {
-        Number::Decimal(d) => d.total_cmp(Decimal128::from_i64(1)).is_eq(),
-        n => n.to_f64() == 1.0,
-    };
-    if !positive(base) || is_one {
+    if !is_positive(Number::Double(base.to_f64())) || base.to_f64() == 1.0 {
         return Err(Error::location(
             28759,
             format!("$log's base must be a positive number not equal to 1, but is {}", as_double(base)),
         ));
     }
-    Ok(if x.is_decimal() || base.is_decimal() {
-        let (x, base) = (x.to_decimal(), base.to_decimal());
-        let is_base = |n: i64| base.total_cmp(Decimal128::from_i64(n)).is_eq();
-        if x.is_nan() || base.is_nan() {
-            return Ok(Val::double(f64::NAN));
-        }
-        // To another base MongoDB divides by the base itself, and so it is here.
-        decimal(match () {
-            () if is_base(2) => x.log2(),
-            () if is_base(10) => x.log10(),
-            () => x.ln() / base,
-        })
-    } else {
-        Val::double(x.to_f64().ln() / base.to_f64().ln())
+    Ok(Val::double(x.to_f64().ln() / base.to_f64().ln()))
+}
+
+/// `None` when either is not of the kind that has one.
+fn decimal_log(x: Decimal128, base: Decimal128) -> Option<Decimal128> {
+    let is_base = |n: i64| base.total_cmp(Decimal128::from_i64(n)).is_eq();
+    if [x, base].iter().any(|d| d.is_nan() || d.signum() != Some(1)) || is_base(1) {
+        return None;
+    }
+    // To another base MongoDB divides by the base itself, and so it is here.
+    Some(match () {
+        () if is_base(2) => x.log2(),
+        () if is_base(10) => x.log10(),
+        () => x.ln() / base,
     })
 }
 

@@ -135,6 +135,10 @@ impl Op for Meta {
                 facts.near.as_ref().map_or(Val::Missing, |n| Val::double(n.distance))
             }
             MetaField::GeoNearPoint => Val::option(facts.near.as_ref().and_then(|n| n.place.get(""))),
+            MetaField::RecordId => Val::option(facts.place.as_ref().and_then(|place| place.get(""))),
+            MetaField::IndexKey => {
+                facts.index_key.as_deref().map_or(Val::Missing, |k| Val::Ref(Value::Document(k)))
+            }
             _ => Val::Missing,
         })
     }

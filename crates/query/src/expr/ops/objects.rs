@@ -214,13 +214,7 @@ fn parsed_arguments<'v, const N: usize>(
 }
 
 /// The `field` argument: a constant string.
-fn field_name(
-    op: &str,
-    (v, mut e): (Value<'_>, Expr),
-    p: &ParseCtx<'_>,
-    path: i32,
-    not_string: i32,
-) -> Result<Box<[u8]>> {
+fn field_name(op: &str, (v, e): (Value<'_>, Expr), path: i32, not_string: i32) -> Result<Box<[u8]>> {
     if let Value::String(s) = v
         && s.starts_with('$')
     {
@@ -234,9 +228,13 @@ fn field_name(
             ),
         ));
     }
-    e.optimize(p.ctx)?;
-    // An array is an expression, whatever is in it.
-    let constant = e.as_const().filter(|_| !matches!(v, Value::Array(_)));
+    // Arrays and objects are expressions, whatever is in them.
+    let is_made = match v {
+        Value::Array(_) => true,
+        Value::Document(d) => d.first().is_none_or(|e| !e.name_bytes().starts_with(b"$")),
+        _ => false,
+    };
+    let constant = e.as_const().filter(|_| !is_made);
     match constant {
         Some(v) => match v.string_bytes() {
             Some(s) => Ok(s.into()),
@@ -257,7 +255,7 @@ pub(in crate::expr) fn parse_get_field(_: &'static str, v: Value<'_>, p: &mut Pa
     let Some(d) = v.as_doc().filter(|d| !is_operator(d)) else {
         // The short form names a field of the document.
         let field = p.parse(v)?;
-        let field = field_name("$getField", (v, field), p, 5654600, 5654602)?;
+        let field = field_name("$getField", (v, field), 5654600, 5654602)?;
         return Ok(Expr::Op(Box::new(GetField { field, input: p.parse(Value::String("$$CURRENT"))? })));
     };
     let [field, input] = parsed_arguments(d, ["field", "input"], p, |other| {
@@ -267,13 +265,16 @@ pub(in crate::expr) fn parse_get_field(_: &'static str, v: Value<'_>, p: &mut Pa
         field.ok_or_else(|| Error::location(3041702, "$getField requires 'field' to be specified"))?;
     let (_, input) =
         input.ok_or_else(|| Error::location(3041703, "$getField requires 'input' to be specified"))?;
-    let field = field_name("$getField", field, p, 5654600, 5654602)?;
+    let field = field_name("$getField", field, 5654600, 5654602)?;
     Ok(Expr::Op(Box::new(GetField { field, input })))
 }
 
 impl Op for GetField {
     fn name(&self) -> &'static str {
         "$getField"
+    }
+    fn stays(&self) -> bool {
+        true
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
         let input = self.input.eval(scope)?;
@@ -316,13 +317,16 @@ pub(in crate::expr) fn parse_set_field(
         false => value.ok_or_else(|| missing("value", 4161103))?.1,
     };
     let (_, input) = input.ok_or_else(|| missing("input", 4161109))?;
-    let field = field_name(name, field, p, 4161108, 4161107)?;
+    let field = field_name(name, field, 4161108, 4161107)?;
     Ok(Expr::Op(Box::new(SetField { name, field, input, value })))
 }
 
 impl Op for SetField {
     fn name(&self) -> &'static str {
         self.name
+    }
+    fn stays(&self) -> bool {
+        true
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
         let input = self.input.eval(scope)?;

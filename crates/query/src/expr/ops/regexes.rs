@@ -20,6 +20,7 @@ pub(in crate::expr) fn parse(name: &'static str, v: Value<'_>, p: &mut ParseCtx<
     let [input, regex, options] = named(
         v,
         ["input", "regex", "options"],
+        p,
         |v| {
             Error::location(
                 51103,
@@ -30,13 +31,7 @@ pub(in crate::expr) fn parse(name: &'static str, v: Value<'_>, p: &mut ParseCtx<
     )?;
     let input = input.ok_or_else(|| Error::location(31022, format!("{name} requires 'input' parameter")))?;
     let regex = regex.ok_or_else(|| Error::location(31023, format!("{name} requires 'regex' parameter")))?;
-    Ok(Expr::Op(Box::new(RegexOp {
-        name,
-        input: p.parse(input)?,
-        regex: p.parse(regex)?,
-        options: options.map(|o| p.parse(o)).transpose()?,
-        compiled: None,
-    })))
+    Ok(Expr::Op(Box::new(RegexOp { name, input, regex, options, compiled: None })))
 }
 
 impl RegexOp {

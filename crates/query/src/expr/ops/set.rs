@@ -130,12 +130,12 @@ pub(in crate::expr) fn parse_equals(name: &'static str, v: Value<'_>, p: &mut Pa
             format!("$setEquals needs at least two arguments had: {}", args.len()),
         ));
     }
-    let expr = Expr::Nary(Nary::new(name, equals, args).stepwise(Steps::Any));
+    let expr = Expr::Nary(Nary::new(name, equals, args).stepwise(Steps::UntilFalse));
     let wrong = |args: &[Expr]| {
         let mut each = args.iter().enumerate();
         each.find_map(|(i, e)| Some(not_equals_operand(i, e.as_const().filter(|v| v.as_array().is_none())?)))
     };
-    Ok(ArraysExpected { code: 5_887_502, wrong, folds_first: false, expr }.into())
+    Ok(ArraysExpected { code: 5_887_502, wrong, folds_first: false, constants_first: true, expr }.into())
 }
 
 /// An operator that refuses a constant operand that can never do while it is optimized, under a number of its own. What is not optimized
@@ -147,6 +147,8 @@ pub(super) struct ArraysExpected {
     pub(super) wrong: fn(&[Expr]) -> Option<String>,
     /// With constants alone it is evaluated, and its own mistake told.
     pub(super) folds_first: bool,
+    /// `$setEquals`: the first operand is compared with constants before it is with others.
+    pub(super) constants_first: bool,
     /// An operator with a list of operands.
     pub(super) expr: Expr,
 }
@@ -165,6 +167,20 @@ impl Op for ArraysExpected {
         }
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
+        // A constant set that the first one is unequal to settles it before those in between are looked at.
+        if let (true, Expr::Nary(n)) = (self.constants_first, &self.expr)
+            && let Some((first, rest)) = n.args.split_first()
+            && rest.iter().skip(1).any(|e| e.as_const().is_some())
+        {
+            let call = Call { name: n.name, ctx: scope.ctx };
+            let first = first.eval(scope)?;
+            for constant in rest.iter().filter_map(Expr::as_const).filter(|v| v.as_array().is_some()) {
+                let both = equals(&[first.clone(), constant.clone()], &call)?;
+                if matches!(both.value(), Some(Value::Boolean(false))) {
+                    return Ok(both);
+                }
+            }
+        }
         self.expr.eval(scope)
     }
     fn parts(&self) -> Vec<&Expr> {
@@ -213,12 +229,11 @@ pub(in crate::expr) fn parse_is_subset(
         Some(format!("both operands of $setIsSubset must be arrays. Second argument is of type: {kind}"))
     };
     let expr = Expr::Nary(Nary::new(name, is_subset, args));
-    Ok(ArraysExpected { code: 17311, wrong, folds_first: true, expr }.into())
+    Ok(ArraysExpected { code: 17311, wrong, folds_first: true, constants_first: false, expr }.into())
 }
 
 fn equals<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
     let mut first: Option<Distinct<'_>> = None;
-    let mut all_equal = true;
     for (i, arg) in args.iter().enumerate() {
         let Some(a) = arg.as_array() else {
             return Err(Error::location(17044, not_equals_operand(i, arg)));
@@ -227,13 +242,18 @@ fn equals<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
         match &mut first {
             None => first = Some(these),
             Some(reference) => {
-                all_equal &= reference.list.len() == these.list.len()
+                let is_equal = reference.list.len() == these.list.len()
                     && these.list.iter().all(|e| reference.contains(e, call));
+                if !is_equal {
+                    // Nobody looks at those behind.
+                    patience::check()?;
+                    return Ok(Val::bool(false));
+                }
             }
         }
     }
     patience::check()?;
-    Ok(Val::bool(all_equal))
+    Ok(Val::bool(true))
 }
 
 fn is_subset<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {

@@ -292,6 +292,7 @@ pub(in crate::expr) fn parse_trim(name: &'static str, v: Value<'_>, p: &mut Pars
     let [input, chars] = named(
         v,
         ["input", "chars"],
+        p,
         |v| {
             Error::location(
                 50696,
@@ -301,8 +302,6 @@ pub(in crate::expr) fn parse_trim(name: &'static str, v: Value<'_>, p: &mut Pars
         |other| Error::location(50694, format!("{name} found an unknown argument: {other}")),
     )?;
     let input = input.ok_or_else(|| Error::location(50695, format!("{name} requires an 'input' field")))?;
-    let input = p.parse(input)?;
-    let chars = chars.map(|c| p.parse(c)).transpose()?;
     Ok(Expr::Op(Box::new(Trim { name, input, chars })))
 }
 
@@ -394,6 +393,7 @@ pub(in crate::expr) fn parse_replace(name: &'static str, v: Value<'_>, p: &mut P
     let [input, find, replacement] = named(
         v,
         ["input", "find", "replacement"],
+        p,
         |v| {
             Error::location(
                 51751,
@@ -402,10 +402,8 @@ pub(in crate::expr) fn parse_replace(name: &'static str, v: Value<'_>, p: &mut P
         },
         |other| Error::location(51750, format!("{name} found an unknown argument: {other}")),
     )?;
-    let mut field = |v: Option<Value<'_>>, code, what: &str| {
-        let v =
-            v.ok_or_else(|| Error::location(code, format!("{name} requires '{what}' to be specified")))?;
-        p.parse(v)
+    let field = |given: Option<Expr>, code, what: &str| {
+        given.ok_or_else(|| Error::location(code, format!("{name} requires '{what}' to be specified")))
     };
     let input = field(input, 51749, "input")?;
     let find = field(find, 51748, "find")?;

@@ -1,5 +1,6 @@
 //! `$let`.
 
+use crate::ctx::QueryCtx;
 use crate::expr::{Expr, Held, Op, ParseCtx, Scope, Val, VarId, check_user_var_name, parts};
 use pando_base::{Error, Result};
 use pando_bson::Value;
@@ -54,6 +55,9 @@ impl Op for Let {
         }
         let frame = scope.frame_of(&values);
         Ok(self.body.eval(&scope.within(&frame))?.into_owned())
+    }
+    fn simplify(&mut self, _: &QueryCtx) -> Result<Option<Expr>> {
+        Ok(self.vars.is_empty().then(|| self.body.clone()))
     }
     parts!(vars, body);
 }

@@ -24,6 +24,7 @@ struct Now {
 
 impl Accumulate {
     pub(super) fn new(spec: AccSpec, bounds: Bounds) -> Accumulate {
+        let spec = if bounds.only_grows() { spec } else { spec.of_window() };
         Accumulate { spec, bounds, now: None }
     }
 }

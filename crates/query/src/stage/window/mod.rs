@@ -43,7 +43,7 @@ use super::upstream::Upstream;
 use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath};
-use crate::sort::{SortKeys, SortPattern, SortedRows, Sorter, SpillSpace};
+use crate::sort::{SortKeys, SortPattern, SortedRows, Sorter, SpillSpace, parallel_arrays};
 use asked::Asked;
 use function::Function;
 use pando_base::limits::WINDOW_STEPS_PER_TURN;
@@ -215,15 +215,20 @@ impl Windowing {
     fn prepare(&mut self, ctx: &QueryCtx) -> Result<()> {
         self.outputs.iter_mut().try_for_each(|(_, function)| function.prepare(ctx))
     }
-    /// The key bytes of the partition that a document is in. Arrays are refused when it is that partition's turn.
-    fn partition_key(&self, row: &Row, ctx: &QueryCtx, check: bool) -> Result<Vec<u8>> {
+    /// The key bytes of the partition that a document is in. Arrays are refused when it is that partition's turn, and while
+    /// documents are sorted only where there is another one to sort by.
+    fn partition_key(&self, row: &Row, ctx: &QueryCtx, sorting: bool) -> Result<Vec<u8>> {
         let Some(e) = &self.partition_by else { return Ok(Vec::new()) };
         let v = e.eval_doc(row.doc(), ctx)?;
         let v = v.value().unwrap_or(Value::Null);
-        if check && matches!(v, Value::Array(_)) {
-            return Err(Error::type_mismatch(
-                "An expression used to partition cannot evaluate to value of type array",
-            ));
+        match (matches!(v, Value::Array(_)), &self.sort) {
+            (true, _) if !sorting => {
+                return Err(Error::type_mismatch(
+                    "An expression used to partition cannot evaluate to value of type array",
+                ));
+            }
+            (true, Some(sort)) if sort.meets_arrays(row.doc()) => return Err(parallel_arrays()),
+            _ => {}
         }
         let mut key = KeyBuilder::default();
         key.append_with(v, Collation::order(&ctx.collation));
@@ -234,7 +239,7 @@ impl Windowing {
         loop {
             match up.next()? {
                 Step::Row(row) => {
-                    let mut key = self.partition_key(&row, up.ctx(), false)?;
+                    let mut key = self.partition_key(&row, up.ctx(), true)?;
                     if let Some(keys) = &mut self.sort {
                         key.extend_from_slice(keys.key(row.doc(), row.facts())?);
                     }
@@ -252,7 +257,7 @@ impl Windowing {
             let (key, row) = match g.ahead.take() {
                 Some(ahead) => ahead,
                 None => match g.next(up)? {
-                    Step::Row(row) => (self.partition_key(&row, up.ctx(), true)?, row),
+                    Step::Row(row) => (self.partition_key(&row, up.ctx(), false)?, row),
                     Step::NeedYield => return Ok(false),
                     Step::Eof => return Ok(true),
                 },

@@ -37,7 +37,7 @@ pub(super) fn parse(arg: &Arg<'_>) -> Result<Box<dyn Modifier>> {
 
 impl Modifier for AddToSet {
     fn makes_array(&self) -> bool {
-        true
+        !self.values.is_empty()
     }
     fn update(&self, cx: &Apply<'_>, old: Elem<'_>, path: &Path<'_>, out: &mut Vec<u8>) -> Result<Effect> {
         let Value::Array(array) = old.value() else {

@@ -175,7 +175,7 @@ impl Push {
 
 impl Modifier for Push {
     fn makes_array(&self) -> bool {
-        true
+        !self.values.is_empty()
     }
     fn update(&self, cx: &Apply<'_>, old: Elem<'_>, path: &Path<'_>, out: &mut Vec<u8>) -> Result<Effect> {
         let Value::Array(array) = old.value() else {

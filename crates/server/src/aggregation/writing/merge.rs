@@ -117,6 +117,13 @@ impl MergeJob<'_> {
     }
 
     async fn update(&self, batch: &[Row]) -> Result<()> {
+        // What is wrong with a result itself keeps all of its batch from being written.
+        for row in batch {
+            self.filter(row.doc())?;
+            if matches!(self.spec.when_matched, WhenMatched::Pipeline(_)) {
+                self.constants(row.doc())?;
+            }
+        }
         let mut first_error = None;
         let mut unmatched = false;
         for row in batch {
