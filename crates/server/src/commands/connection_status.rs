@@ -11,32 +11,25 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             _ => return Err(arg.unknown()),
         }
     }
-    let user = ctx.client.login().user().cloned();
-    let known = match &user {
-        Some(user) => server.principals.logged_in(user)?,
-        None => None,
-    };
-    if known.is_none() {
-        ctx.client.login().forget();
-    }
+    let who = server.principals.authority(&ctx.client)?;
     let mut r = Reply::new();
     r.body.doc("authInfo", |d| {
         d.array("authenticatedUsers", |a| {
-            if let Some((known, _)) = &known {
+            if let Some(user) = who.user() {
                 a.doc(|d| {
-                    d.str("user", &known.name.user).str("db", &known.name.db);
+                    d.str("user", &user.user).str("db", &user.db);
                 });
             }
         });
-        let all = known.as_ref().map(|(_, resolved)| resolved);
         d.array("authenticatedUserRoles", |a| {
-            for role in all.into_iter().flat_map(|all| &all.roles) {
+            for role in who.roles() {
                 a.value(Value::Document(&RoleName::document(role).to_raw()));
             }
         });
         if privileges {
+            let of_user = who.user().map(|_| who.privileges().documents());
             d.array("authenticatedUserPrivileges", |a| {
-                for each in all.into_iter().flat_map(|all| all.privileges.documents()) {
+                for each in of_user.unwrap_or_default() {
                     a.value(Value::Document(&each.to_raw()));
                 }
             });
