@@ -1,6 +1,6 @@
 //! What exists: for commands that list and count, and for questions before a change of a definition.
 
-use pando_base::Namespace;
+use pando_base::{Namespace, Uuid};
 use pando_catalog::{CatalogSnapshot, Collection, Named, View};
 use std::sync::Arc;
 
@@ -17,6 +17,10 @@ impl Definitions {
     }
     pub fn collection(&self, ns: &Namespace) -> Option<&Arc<Collection>> {
         self.0.collection(ns)
+    }
+    /// What the collection of this UUID is called now.
+    pub fn name_of(&self, uuid: Uuid) -> Option<Namespace> {
+        self.0.by_uuid(uuid).map(|coll| coll.ns.clone())
     }
     pub fn is_view(&self, ns: &Namespace) -> bool {
         self.0.view(ns).is_some()

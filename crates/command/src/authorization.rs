@@ -12,8 +12,9 @@ use crate::spec::{Command, Flags, Registry};
 use crate::{Node, OpCtx, Request};
 use pando_auth::{Action, Authority, Target};
 use pando_base::limits::UNAUTHORIZED_SHOWN_BYTES_MAX;
-use pando_base::{Error, ErrorCode, Result};
-use pando_bson::{DocBuilder, Value};
+use pando_base::{Error, ErrorCode, Result, Uuid};
+use pando_bson::{DocBuilder, RawDoc, Value};
+use std::collections::BTreeSet;
 
 /// 13 where the client may not run this command.
 pub(crate) fn check<S: Node>(spec: &Command<S>, node: &S, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
@@ -32,7 +33,7 @@ pub(crate) fn check<S: Node>(spec: &Command<S>, node: &S, ctx: &OpCtx, req: &Req
     if Registry::may_run(spec, node, ctx, req, &who)? { Ok(()) } else { Err(refused(spec.flags, req)) }
 }
 
-impl<S> Registry<S> {
+impl<S: Node> Registry<S> {
     /// Whether somebody who has logged in may run a command, in the request itself or within another one.
     pub fn may_run(
         command: &Command<S>,
@@ -43,8 +44,13 @@ impl<S> Registry<S> {
     ) -> Result<bool> {
         Ok(match command.privileges {
             Privileges::Open | Privileges::Login => true,
-            Privileges::Needs(on, actions) => who.may(target(on, req), actions),
+            Privileges::Needs(on, actions) => match (on, uuid_of(req)) {
+                (Resource::Collection, Some(uuid)) => may_by_uuid(node, req.db, uuid, actions, who),
+                _ => who.may(target(on, req), actions),
+            },
             Privileges::Internal => who.may_on_cluster(Action::Internal),
+            // Of two fields of one name the check might see another than the command.
+            Privileges::ByArguments if !has_unique_names(req.body) => who.may_everything(),
             Privileges::ByArguments => match command.check {
                 Some(check) => check(node, ctx, req, who)?,
                 None => who.may_on_cluster(Action::Internal),
@@ -59,6 +65,30 @@ fn target<'a>(on: Resource, req: &Request<'a>) -> Target<'a> {
         (Resource::Collection, Value::String(name)) => Target::Collection(req.db, name),
         (Resource::Database | Resource::Collection, _) => Target::Database(req.db),
     }
+}
+
+/// A collection that is named by its UUID.
+fn uuid_of(req: &Request<'_>) -> Option<Uuid> {
+    match req.first().value() {
+        Value::Binary { subtype: 4, bytes } => bytes.try_into().ok().map(Uuid),
+        _ => None,
+    }
+}
+
+/// To name a collection so is an action of its own, and it has to be a collection on which the others are allowed. Whether there is
+/// one is nobody's to learn who may not ask.
+fn may_by_uuid<S: Node>(node: &S, db: &str, uuid: Uuid, actions: &[Action], who: &Authority) -> bool {
+    who.may_on_cluster(Action::UseUUID)
+        && match node.collection_of(db, uuid) {
+            Some(ns) => who.may(Target::Collection(ns.db(), ns.coll()), actions),
+            None => true,
+        }
+}
+
+/// Whether no two fields of a document have the same name.
+pub fn has_unique_names(doc: &RawDoc) -> bool {
+    let mut seen = BTreeSet::new();
+    doc.iter().all(|e| seen.insert(e.name_bytes()))
 }
 
 fn refused(flags: Flags, req: &Request<'_>) -> Error {

@@ -41,6 +41,7 @@ pub mod transaction_rules;
 pub mod unfinished;
 
 pub use args::{Arg, Args};
+pub use authorization::has_unique_names;
 pub use client::{ActiveOp, Client, Clients};
 pub use concern::{ReadConcern, ReadLevel, W, WriteConcern, WriteConcernError};
 pub use fail_point::{FailPoint, FailPoints};

@@ -8,7 +8,7 @@ use crate::concern::{WriteConcern, WriteConcernError};
 use crate::instance::Instance;
 use crate::{Flags, OpCtx, Request};
 use pando_auth::Authority;
-use pando_base::{Error, ErrorCode, Result, Timestamp};
+use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, ObjectId, RawDoc};
 use pando_env::BoxFuture;
 use std::sync::Arc;
@@ -46,6 +46,10 @@ pub trait Node: Send + Sync + Sized + 'static {
     /// What the client may do who sits at a connection. Asked where clients have to log in.
     fn authority(&self, _client: &Client) -> Result<Arc<Authority>> {
         Ok(Arc::new(Authority::nobody()))
+    }
+    /// The collection of a database that has this UUID.
+    fn collection_of(&self, _db: &str, _uuid: Uuid) -> Option<Namespace> {
+        None
     }
     /// Is this where a member of the set connects from?
     fn is_member_address(&self, _remote: &str) -> bool {

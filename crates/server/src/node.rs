@@ -2,7 +2,7 @@
 
 use crate::Server;
 use pando_auth::{Action, Authority};
-use pando_base::{Error, ErrorCode, Result, Timestamp};
+use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::cluster_time::Signature;
 use pando_command::{
@@ -43,6 +43,10 @@ impl Node for Server {
         }
     }
 
+    fn collection_of(&self, db: &str, uuid: Uuid) -> Option<Namespace> {
+        let found = self.access.definitions().name_of(uuid)?;
+        (found.db() == db).then_some(found)
+    }
     /// A member's word needs no signature: it has proven who it is.
     fn advance_cluster_time(&self, client: &Client, seen: Timestamp, signature: &Signature) -> Result<()> {
         let trusted = self.instance.asks_for_logins()

@@ -391,3 +391,55 @@ fn a_connection_with_another_key_is_refused() {
         server.shut_down().await;
     });
 }
+
+/// Names that a check might read otherwise than the command, and collections by their UUIDs.
+#[test]
+fn nothing_is_read_around_the_check() {
+    run(async {
+        let world = World::new();
+        let server = asking(&world).await;
+        make_users(&server).await;
+        let (mut boss, mut reader) = (as_user(&server, "boss").await, as_user(&server, "read.test").await);
+        let listed = doc! { "listCollections": 1, "filter": doc! { "name": "system.users" }, "$db": "admin" };
+        let users = boss.all(listed).await.remove(0);
+        let uuid = users.get("info").and_then(Bson::as_doc).and_then(|i| i.get("uuid")).unwrap().clone();
+        boss.ok(doc! { "find": uuid.clone(), "$db": "admin" }).await;
+        let mut of_admin = as_user(&server, "read.admin").await;
+        of_admin.ok(doc! { "find": "a", "$db": "admin" }).await;
+        for command in ["find", "count", "listIndexes", "distinct"] {
+            let mut by_uuid = Document::new();
+            by_uuid.push(command, uuid.clone());
+            by_uuid.push("key", "user");
+            by_uuid.push("$db", "admin");
+            assert_eq!(of_admin.err(by_uuid).await.0, 13, "{command}");
+        }
+
+        let twice = |name: &str, first: Bson, second: Bson| {
+            let mut d = Document::new();
+            d.push(name, first);
+            d.push(name, second);
+            d
+        };
+        let mut lookup = twice("from", "b".into(), doc! { "db": "other", "coll": "o" }.into());
+        lookup.push("pipeline", list([]));
+        lookup.push("as", "r");
+        let union = twice("coll", "b".into(), "c".into());
+        let mut out = twice("db", "test".into(), "other".into());
+        out.push("coll", "o");
+        for (stage, spec) in [("$lookup", lookup), ("$unionWith", union), ("$out", out)] {
+            let mut named = Document::new();
+            named.push(stage, spec);
+            let run = doc! { "aggregate": "a", "pipeline": list([named.into()]), "cursor": doc! {} };
+            assert_eq!(reader.err(run).await.0, 13, "{stage}");
+        }
+        let mut run = twice("pipeline", list([]), list([doc! { "$out": "o" }.into()]));
+        let mut first = doc! { "aggregate": "a" };
+        for (name, v) in run.iter() {
+            first.push(name, v.clone());
+        }
+        run = first;
+        run.push("cursor", doc! {});
+        assert_eq!(reader.err(run).await.0, 40413, "a command has each argument once");
+        server.shut_down().await;
+    });
+}

@@ -9,7 +9,7 @@ use pando_auth::{Action, Authority, Target};
 use pando_base::Result;
 use pando_base::limits::BSON_DEPTH_MAX;
 use pando_bson::{RawDoc, Value};
-use pando_command::{OpCtx, Registry, Request};
+use pando_command::{OpCtx, Registry, Request, has_unique_names};
 
 pub(super) fn aggregate(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
     let coll = match req.first().value() {
@@ -44,6 +44,7 @@ pub(super) fn map_reduce(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authori
     let reads = who.may(Target::Collection(req.db, collection(req)), &[Find]);
     let (to, actions): (_, &[Action]) = match req.body.get("out") {
         Some(Value::String(name)) => (Target::Collection(req.db, name), &[Insert, Remove]),
+        Some(Value::Document(out)) if !has_unique_names(out) => return Ok(who.may_everything()),
         Some(Value::Document(out)) => {
             let db = text(out, "db").unwrap_or(req.db);
             let mode = ["replace", "merge", "reduce"].into_iter().find_map(|m| Some((m, text(out, m)?)));
@@ -57,6 +58,9 @@ pub(super) fn map_reduce(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authori
     };
     Ok(reads && may_write(who, req.body, to, actions))
 }
+
+/// Stages that say where they read or write: each in one field.
+const NAMES_PLACES: &[&str] = &["$graphLookup", "$lookup", "$merge", "$out", "$unionWith"];
 
 /// A pipeline, and who asks for it.
 pub(super) struct Asked<'a> {
@@ -114,6 +118,9 @@ impl Asked<'_> {
     fn may_stage(&self, stage: &str, v: Value<'_>, coll: &str, depth: usize) -> bool {
         let (db, who) = (self.db, self.who);
         let spec = v.as_doc();
+        if spec.is_some_and(|d| NAMES_PLACES.contains(&stage) && !has_unique_names(d)) {
+            return who.may_everything();
+        }
         let reads = |from: Option<Value<'_>>| {
             target_of(from, db, "coll").is_none_or(|target| who.may(target, &[Find]))
         };
@@ -143,6 +150,9 @@ impl Asked<'_> {
 
     fn may_merge(&self, v: Value<'_>) -> bool {
         let into = v.as_doc().and_then(|d| d.get("into")).unwrap_or(v);
+        if into.as_doc().is_some_and(|d| !has_unique_names(d)) {
+            return self.who.may_everything();
+        }
         let Some(to) = target_of(Some(into), self.db, "coll") else { return true };
         let mode = |name: &str| v.as_doc().and_then(|d| text(d, name));
         let inserts = mode("whenNotMatched").is_none_or(|m| m == "insert");

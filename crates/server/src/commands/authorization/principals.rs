@@ -10,12 +10,15 @@ use pando_auth::roles::RoleName;
 use pando_auth::{Action, Authority, Target, UserName};
 use pando_base::Result;
 use pando_bson::{RawDoc, Value};
-use pando_command::{OpCtx, Request};
+use pando_command::{OpCtx, Request, has_unique_names};
 
 /// `action` in the database of each role that the list names.
 fn may_for_roles(req: &Request<'_>, list: &str, who: &Authority, action: Action) -> bool {
     let roles = req.body.get(list).and_then(|v| v.as_array());
     roles.into_iter().flatten().all(|e| {
+        if e.value().as_doc().is_some_and(|d| !has_unique_names(d)) {
+            return who.may_everything();
+        }
         let db = e.value().as_doc().and_then(|d| text(d, "db")).unwrap_or(req.db);
         who.may(Target::Database(db), &[action])
     })
@@ -25,7 +28,11 @@ fn may_for_roles(req: &Request<'_>, list: &str, who: &Authority, action: Action)
 fn may_for_privileges(req: &Request<'_>, who: &Authority, action: Action) -> bool {
     let privileges = req.body.get("privileges").and_then(|v| v.as_array());
     privileges.into_iter().flatten().all(|e| {
-        let resource = e.value().as_doc().and_then(|p| p.get("resource")).and_then(|r| r.as_doc());
+        let privilege = e.value().as_doc();
+        let resource = privilege.and_then(|p| p.get("resource")).and_then(|r| r.as_doc());
+        if [privilege, resource].into_iter().flatten().any(|d| !has_unique_names(d)) {
+            return who.may_everything();
+        }
         let db = resource.and_then(|r| text(r, "db")).filter(|db| !db.is_empty());
         match db {
             Some(db) => who.may(Target::Database(db), &[action]),

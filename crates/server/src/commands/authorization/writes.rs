@@ -7,7 +7,7 @@ use pando_auth::{Action, Authority, Target};
 use pando_base::Result;
 use pando_base::limits::BSON_DEPTH_MAX;
 use pando_bson::{RawDoc, Value};
-use pando_command::{OpCtx, Registry, Request};
+use pando_command::{OpCtx, Registry, Request, has_unique_names};
 
 pub(super) fn insert(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
     Ok(may_write(who, req.body, Target::Collection(req.db, collection(req)), &[Insert]))
@@ -15,7 +15,7 @@ pub(super) fn insert(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) 
 
 pub(super) fn update(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
     let target = Target::Collection(req.db, collection(req));
-    let upserts = each(req, "updates").iter().any(|u| is_on(u, "upsert"));
+    let upserts = each(req, "updates").iter().any(|u| is_on(u, "upsert") || !has_unique_names(u));
     let actions: &[Action] = if upserts { &[Update, Insert] } else { &[Update] };
     Ok(may_write(who, req.body, target, actions))
 }
@@ -34,6 +34,9 @@ pub(super) fn bulk_write(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authori
     let names: Vec<&str> = each(req, "nsInfo").iter().map(|d| text(d, "ns").unwrap_or_default()).collect();
     Ok(each(req, "ops").iter().all(|op| {
         let Some(first) = op.first() else { return true };
+        if !has_unique_names(op) {
+            return who.may_everything();
+        }
         let at = first.value().as_i64().and_then(|n| usize::try_from(n).ok());
         let (db, coll) = split(at.and_then(|at| names.get(at)).copied().unwrap_or_default());
         let actions: &[Action] = match (first.name(), is_on(op, "upsert")) {
@@ -58,6 +61,9 @@ pub(super) fn apply_ops(server: &Server, ctx: &OpCtx, req: &Request<'_>, who: &A
 
 fn may_apply(server: &Server, ctx: &OpCtx, ops: &RawDoc, who: &Authority, depth: usize) -> Result<bool> {
     for op in ops.iter().filter_map(|e| e.value().as_doc()) {
+        if !has_unique_names(op) && !who.may_everything() {
+            return Ok(false);
+        }
         let (db, coll) = split(text(op, "ns").unwrap_or_default());
         let target = Target::Collection(db, coll);
         let by_uuid = op.get("ui").is_none() || who.may_on_cluster(UseUUID);
