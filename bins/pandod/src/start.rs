@@ -258,6 +258,7 @@ async fn start(
         majority_reads: config.majority_reads,
         asks_for_logins: config.security.authorization,
         cluster_keys,
+        cluster_auth: config.security.cluster_auth,
         signs_cluster_times: config.security.authorization,
         port,
         bind_ips: config.bind.clone(),

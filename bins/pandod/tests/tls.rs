@@ -262,3 +262,68 @@ fn members_speak_tls_and_look_at_each_others_host() {
         assert!(at(&status, "metrics/tls/outgoingHandshakesFailed").unwrap().as_i64() >= Some(1));
     });
 }
+
+/// Logs in by its certificate, once there is a user of its subject: the first user of all.
+async fn become_root(client: &mut Client) -> String {
+    let by_certificate = || doc! { "authenticate": 1, "mechanism": "MONGODB-X509", "$db": "$external" };
+    let unknown = client.run(by_certificate()).await.unwrap_err();
+    assert_eq!(unknown.code().0, 11, "{unknown}");
+    let told = unknown.to_string();
+    let subject = told.split('"').nth(1).unwrap().to_owned();
+    let roles = pando_bson::bson_array!({ "role": "root", "db": "admin" });
+    let create =
+        doc! { "createUser": subject.as_str(), "roles": pando_bson::Bson::Array(roles), "$db": "$external" };
+    client.ok(create).await;
+    client.ok(by_certificate()).await;
+    subject
+}
+
+#[test]
+fn a_certificate_is_a_login() {
+    run(async {
+        let mut ground = Ground::new("login");
+        ground.certificate("server.pem", "Servers", &["localhost"]);
+        let mut options = REQUIRE.to_vec();
+        options.push("--auth");
+        let server = Server::listening(&mut ground.command("data", &options));
+        let mut client = ground.connect(server.port).await;
+        let find = || doc! { "find": "c", "$db": "t" };
+        assert_eq!(client.run(find()).await.unwrap_err().code().0, 13);
+        let subject = become_root(&mut client).await;
+        client.ok(find()).await;
+        let status = client.ok(doc! { "connectionStatus": 1 }).await;
+        assert!(status.to_string().contains(&subject), "{status}");
+        let mut other = ground.connect(server.port).await;
+        assert_eq!(other.run(find()).await.unwrap_err().code().0, 13);
+        let named =
+            doc! { "authenticate": 1, "mechanism": "MONGODB-X509", "user": "CN=other", "$db": "$external" };
+        assert_eq!(other.run(named).await.unwrap_err().code().0, 18);
+    });
+}
+
+#[test]
+fn members_log_in_with_their_certificates() {
+    run(async {
+        let mut ground = Ground::new("members");
+        ground.certificate("server.pem", "Servers", &["localhost"]);
+        let start = |data: &str| {
+            let mut options = REQUIRE.to_vec();
+            options.extend(["--replSet", "rs", "--clusterAuthMode", "x509"]);
+            Server::listening(&mut ground.command(data, &options))
+        };
+        let (first, second) = (start("one"), start("two"));
+        let mut client = ground.connect(first.port).await;
+        initiate(&mut client, &[first.port, second.port]).await.unwrap();
+        wait_primary(&mut client).await;
+        become_root(&mut client).await;
+        let insert = doc! { "insert": "c", "documents": [{ "_id": 1 }], "$db": "t", "writeConcern": { "w": 2, "wtimeout": 60_000 } };
+        let reply = client.ok(insert).await;
+        assert!(reply.get("writeConcernError").is_none(), "{reply:?}");
+        let vote = doc! { "replSetRequestVotes": 1, "setName": "rs" };
+        let mut stranger = ground.connect(second.port).await;
+        assert_eq!(stranger.run(vote).await.unwrap_err().code().0, 13);
+        let status = client.ok(doc! { "serverStatus": 1 }).await;
+        let path = "security/authentication/mechanisms/MONGODB-X509/clusterAuthenticate/successful";
+        assert!(at(&status, path).unwrap().as_i64() >= Some(1));
+    });
+}

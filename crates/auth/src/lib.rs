@@ -13,6 +13,7 @@
 
 mod action;
 mod authority;
+pub mod certificate;
 mod cluster_keys;
 mod keyfile;
 pub mod login;

@@ -3,6 +3,7 @@
 //! A connection has one conversation at a time: who begins another gives the first up, and every mistake ends it. It has one user at most: the same
 //! one may log in again, another one has to wait until the first has logged out.
 
+use crate::certificate::X509;
 use crate::scram::{Answer, ClientFirst, Credentials, Decoy, NONCE, Server};
 use crate::{Authority, Mechanism, UserName};
 use pando_base::{Error, ErrorCode, Result, Uuid};
@@ -11,13 +12,31 @@ use std::sync::Arc;
 /// The number of every conversation, as there is one at a time.
 pub const CONVERSATION: i32 = 1;
 
+/// How somebody has proven who it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    Password(Mechanism),
+    /// Of the connection's TLS handshake.
+    Certificate,
+}
+
+impl Way {
+    /// The mechanism's name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Password(mechanism) => mechanism.name(),
+            Way::Certificate => X509,
+        }
+    }
+}
+
 /// Somebody who has proven who it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoggedIn {
     pub name: UserName,
     /// Of the user that has logged in: another one of the same name is not that user.
     pub id: Option<Uuid>,
-    pub mechanism: Mechanism,
+    pub by: Way,
     /// The first message came with a `hello`.
     pub speculative: bool,
 }
@@ -116,7 +135,10 @@ impl Login {
         };
         let in_text = open.in_text;
         let proven = match answer.done {
-            true => Some(LoggedIn { name: open.name, id: open.id, mechanism, speculative: open.speculative }),
+            true => {
+                let by = Way::Password(mechanism);
+                Some(LoggedIn { name: open.name, id: open.id, by, speculative: open.speculative })
+            }
             false => {
                 self.conversation = Some(open);
                 None

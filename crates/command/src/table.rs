@@ -132,7 +132,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "analyzeShardKey" [] (ADMIN_ONLY) - [D R] (collection AnalyzeShardKey) "other";
     "appendOplogNote" [] (ADMIN_ONLY | WRITE) - [D] (cluster AppendOplogNote) "Writes an entry without effect to the oplog.";
     "applyOps" [] (WRITE) - [D] (by_args) "Carries entries of an oplog out.";
-    "authenticate" [] (SECONDARY_OK | SENSITIVE) v1 [D R] (open) "users and roles";
+    "authenticate" [] (SECONDARY_OK | SENSITIVE | TYPED) v1 [D R] (open) "A login in one message, by certificate.";
     "autoSplitVector" [] (NONE) - [S] (collection SplitVector) "sharding";
     "availableQueryOptions" [] (SECONDARY_OK) - [D R] (login) "Relic: the flags of an old message.";
     "buildInfo" ["buildinfo"] (SECONDARY_OK) - [D R] (open) "Version and build facts.";

@@ -61,7 +61,7 @@ pub use settings::current_op::CurrentOpArgs;
 pub use settings::drop_users_and_roles::{DropAllRolesArgs, DropAllUsersArgs, DropRoleArgs, DropUserArgs};
 pub use settings::feature_version::SetFeatureVersionArgs;
 pub use settings::kill_op::KillOpArgs;
-pub use settings::login::{SaslContinueArgs, SaslStartArgs};
+pub use settings::login::{AuthenticateArgs, SaslContinueArgs, SaslStartArgs};
 pub use settings::parameters::{GetParameterArgs, SetParameterArgs};
 pub use settings::profile::ProfileArgs;
 pub use settings::roles::{

@@ -18,6 +18,15 @@ use pando_wire::{WireError, flags};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How a member proves to another that it is one.
+#[derive(Clone, Debug)]
+pub enum MemberLogin {
+    /// With a key of their keyfile.
+    Keys(Arc<ClusterKeys>),
+    /// With the certificate of the TLS handshake.
+    Certificate,
+}
+
 /// How to connect.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -27,8 +36,8 @@ pub struct Options {
     pub name: &'static str,
     /// As a member of the set. Members say in every command what a client leaves to defaults, and see more of the oplog.
     pub internal: bool,
-    /// Logs in as a member with these keys.
-    pub keys: Option<Arc<ClusterKeys>>,
+    /// Logs in as a member.
+    pub login: Option<MemberLogin>,
 }
 
 impl Default for Options {
@@ -37,7 +46,7 @@ impl Default for Options {
             connect_limit: Duration::from_millis(limits::RPC_CONNECT_MS),
             name: "PandoDB Internal Client",
             internal: true,
-            keys: None,
+            login: None,
         }
     }
 }

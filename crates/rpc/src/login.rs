@@ -1,13 +1,15 @@
-//! Members log in to each other before anything else, with a key of their keyfile.
+//! Members log in to each other before anything else, with a key of their keyfile or with their certificate.
 //!
 //! ```text
 //!   hello {speculativeAuthenticate: first message} ─► challenge ─► saslContinue {proof} ─► the other side's proof
-//!   a peer that did not look at the first message is sent saslStart instead
+//!   hello {speculativeAuthenticate: authenticate} ─► done: the handshake of TLS has shown the certificate
+//!   a peer that did not look at the first message is sent it by itself
 //! ```
 //! A peer that does not know the key learns nothing by it, and its own proof is checked, too.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, MemberLogin};
 use crate::failure::{CallResult, Failure};
+use pando_auth::certificate::{EXTERNAL, X509};
 use pando_auth::scram::Client;
 use pando_auth::{ClusterKeys, SYSTEM_USER};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
@@ -17,74 +19,96 @@ use std::time::Duration;
 /// Bytes of chance in a caller's nonce.
 const NONCE: usize = 24;
 
-pub(crate) struct Login<'k> {
+/// A login that is under way.
+pub(crate) enum Login<'k> {
+    Key(Conversation<'k>),
+    Certificate,
+}
+
+pub(crate) struct Conversation<'k> {
     keys: &'k ClusterKeys,
-    conversation: Client,
+    scram: Client,
     first: Vec<u8>,
 }
 
 impl<'k> Login<'k> {
-    pub(crate) fn begin(env: &Env, keys: &'k ClusterKeys) -> Login<'k> {
-        let mut nonce = [0; NONCE];
-        env.rng.fill(&mut nonce);
-        let (conversation, first) = keys.speak(&nonce);
-        Login { keys, conversation, first }
+    pub(crate) fn begin(env: &Env, login: &'k MemberLogin) -> Login<'k> {
+        match login {
+            MemberLogin::Certificate => Login::Certificate,
+            MemberLogin::Keys(keys) => {
+                let mut nonce = [0; NONCE];
+                env.rng.fill(&mut nonce);
+                let (scram, first) = keys.speak(&nonce);
+                Login::Key(Conversation { keys, scram, first })
+            }
+        }
     }
-    /// `saslStart`, as it is sent along with a `hello` or by itself; `database` is the field that names the user's.
+    /// The first message, as it is sent along with a `hello` or by itself; `database` is the field that names the user's.
     pub(crate) fn start(&self, b: &mut DocBuilder, database: &str) {
-        b.i32("saslStart", 1).str("mechanism", "SCRAM-SHA-256");
-        b.value("payload", Value::Binary { subtype: 0, bytes: &self.first });
-        b.doc("options", |o| {
-            o.bool("skipEmptyExchange", true);
-        });
-        b.str(database, SYSTEM_USER.1);
+        match self {
+            Login::Certificate => {
+                b.i32("authenticate", 1).str("mechanism", X509).str(database, EXTERNAL);
+            }
+            Login::Key(conversation) => {
+                b.i32("saslStart", 1).str("mechanism", "SCRAM-SHA-256");
+                b.value("payload", Value::Binary { subtype: 0, bytes: &conversation.first });
+                b.doc("options", |o| {
+                    o.bool("skipEmptyExchange", true);
+                });
+                b.str(database, SYSTEM_USER.1);
+            }
+        }
     }
 
-    /// The conversation from the other side's challenge on.
+    /// The login from the other side's answer to the first message on.
     pub(crate) async fn run(
         &mut self,
         c: &mut Connection,
-        challenge: Option<DocBuf>,
+        answer: Option<DocBuf>,
         limit: Duration,
     ) -> CallResult<()> {
-        match self.converse(c, challenge, limit).await {
-            Err(failure) => {
-                if !failure.breaks_connection() {
-                    self.keys.was_refused();
-                    c.env().log.warn(Component::Access, 20430, "Unable to log in to another member", |a| {
-                        a.str("member", c.addr()).str("error", &failure.to_string());
-                    });
-                }
-                Err(failure)
+        let done = self.go_on(c, answer, limit).await;
+        if let Err(failure) = &done
+            && !failure.breaks_connection()
+        {
+            if let Login::Key(conversation) = self {
+                conversation.keys.was_refused();
             }
-            done => done,
+            c.env().log.warn(Component::Access, 20430, "Unable to log in to another member", |a| {
+                a.str("member", c.addr()).str("error", &failure.to_string());
+            });
         }
+        done
     }
-    async fn converse(
-        &mut self,
-        c: &mut Connection,
-        challenge: Option<DocBuf>,
-        limit: Duration,
-    ) -> CallResult<()> {
-        let challenge = match challenge {
-            Some(challenge) => challenge,
+    async fn go_on(&mut self, c: &mut Connection, answer: Option<DocBuf>, limit: Duration) -> CallResult<()> {
+        let answer = match answer {
+            Some(answer) => answer,
             None => {
                 let mut b = DocBuilder::new();
                 self.start(&mut b, "$db");
                 c.call(&b.finish(), limit).await?.to_buf()
             }
         };
+        match self {
+            Login::Certificate => Ok(()),
+            Login::Key(conversation) => conversation.end(c, &answer, limit).await,
+        }
+    }
+}
+
+impl Conversation<'_> {
+    async fn end(&mut self, c: &mut Connection, challenge: &RawDoc, limit: Duration) -> CallResult<()> {
         let unreadable =
             |c: &Connection| Failure::protocol(c.addr(), "a login was answered without a payload");
-        let payload = payload_of(&challenge).ok_or_else(|| unreadable(c))?;
-        let proof = self.conversation.prove(payload).map_err(|e| Failure::protocol(c.addr(), &e.message))?;
+        let payload = payload_of(challenge).ok_or_else(|| unreadable(c))?;
+        let proof = self.scram.prove(payload).map_err(|e| Failure::protocol(c.addr(), &e.message))?;
         let mut b = DocBuilder::new();
-        b.i32("saslContinue", 1).i32("conversationId", conversation_of(&challenge));
+        b.i32("saslContinue", 1).i32("conversationId", conversation_of(challenge));
         b.value("payload", Value::Binary { subtype: 0, bytes: &proof });
         b.str("$db", SYSTEM_USER.1);
         let last = c.call(&b.finish(), limit).await?.to_buf();
         let payload = payload_of(&last).ok_or_else(|| unreadable(c))?;
-        self.conversation.verify(payload).map_err(|e| Failure::protocol(c.addr(), &e.message))
+        self.scram.verify(payload).map_err(|e| Failure::protocol(c.addr(), &e.message))
     }
 }
 

@@ -377,7 +377,7 @@ fn a_connection_with_another_key_is_refused() {
         let at = format!("127.0.0.1:{}", server.port);
         let with = |key: &str| {
             let keys = Arc::new(ClusterKeys::new(Keyfile::parse("keyfile", key).unwrap()));
-            pando_rpc::Options { keys: Some(keys), ..Default::default() }
+            pando_rpc::Options { login: Some(pando_rpc::MemberLogin::Keys(keys)), ..Default::default() }
         };
         let env = world.env();
         let refused = pando_rpc::Connection::connect(&env, &at, &with("b3RoZXIga2V5")).await.err().unwrap();

@@ -51,7 +51,7 @@ fn with_db(b: &mut DocBuilder, db: &str) {
 impl Cloner<'_> {
     async fn connect(&self) -> Result<Connection, Failure> {
         let options =
-            Options { name: "InitialSyncCloner", keys: self.deps.keys.clone(), ..Options::default() };
+            Options { name: "InitialSyncCloner", login: self.deps.login.clone(), ..Options::default() };
         let connecting = Connection::connect(&self.deps.env, self.source, &options);
         self.stop.unless_asked(connecting).await.ok_or_else(stopped)?
     }

@@ -106,7 +106,7 @@ impl Fetcher<'_> {
         }
     }
     async fn follow(&mut self, last: &mut OpTime) -> Result<std::convert::Infallible, End> {
-        let options = Options { name: "OplogFetcher", keys: self.deps.keys.clone(), ..Options::default() };
+        let options = Options { name: "OplogFetcher", login: self.deps.login.clone(), ..Options::default() };
         let connecting = Connection::connect(&self.deps.env, self.source, &options);
         let mut connection = self.stop.unless_asked(connecting).await.ok_or(End::Stopped)??;
         let metrics = &self.deps.instance.metrics.replication;

@@ -53,7 +53,7 @@ use pando_catalog::Catalog;
 use pando_command::Instance;
 use pando_env::Env;
 use pando_env::sync::Notify;
-use pando_rpc::{ClusterKeys, Pool};
+use pando_rpc::{MemberLogin, Pool};
 use queue::Queue;
 use std::future::Future;
 use std::sync::Arc;
@@ -67,8 +67,8 @@ pub struct Deps {
     pub progress: Arc<Progress>,
     pub upper: Arc<dyn Upper>,
     pub pool: Pool,
-    /// Members log in to each other with them.
-    pub keys: Option<Arc<ClusterKeys>>,
+    /// How members log in to each other.
+    pub login: Option<MemberLogin>,
     /// Tasks that apply a batch.
     pub workers: usize,
     /// Writes for which one more of them pays.

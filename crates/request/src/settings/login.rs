@@ -49,6 +49,14 @@ arguments! {
     }
 }
 
+arguments! {
+    /// What `authenticate` asks for.
+    pub struct AuthenticateArgs of "authenticate" as "authenticate", refusing {
+        "mechanism" mechanism: required Text,
+        "user" user: optional Text,
+    }
+}
+
 /// A message of a conversation, and whether it came as text: then the answer goes as text, too.
 pub fn payload(v: &Value<'_>) -> Result<(Vec<u8>, bool)> {
     match v {

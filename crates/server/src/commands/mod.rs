@@ -129,6 +129,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "aggregate" => aggregate::run;
     "appendOplogNote" => repl_set_admin::append_note;
     "applyOps" => apply_ops::run;
+    "authenticate" => principals::authenticate::run;
     "availableQueryOptions" => no_op::query_options;
     "buildInfo" => build_info::run;
     "bulkWrite" => bulk_write::run;

@@ -101,7 +101,7 @@ impl Server {
                 &role_changes.env,
                 role_changes.internal.clone(),
                 role_changes.settings.principals.clone(),
-                role_changes.config.cluster_keys.clone(),
+                role_changes.config.clone(),
             ),
             lifecycle: role_changes.lifecycle.clone(),
         })

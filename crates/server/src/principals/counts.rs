@@ -1,6 +1,7 @@
 //! How many logins began and succeeded, by mechanism (`security.authentication` of `serverStatus`).
 
 use pando_auth::Mechanism;
+use pando_auth::certificate::X509;
 use pando_metrics::{Collector, Counter};
 
 /// Of one mechanism.
@@ -24,6 +25,7 @@ struct Pair {
 pub(crate) struct LoginCounts {
     of_sha1: OfMechanism,
     of_sha256: OfMechanism,
+    of_x509: OfMechanism,
     /// Asked for what a user can log in with.
     pub(crate) asked_for_mechanisms: Counter,
 }
@@ -41,14 +43,23 @@ impl LoginCounts {
     pub(super) fn succeeded(&self, mechanism: Mechanism, speculative: bool, of_member: bool) {
         self.of(mechanism).each(speculative, of_member, |pair| pair.successful.inc());
     }
+    pub(super) fn began_by_certificate(&self, speculative: bool, of_member: bool) {
+        self.of_x509.each(speculative, of_member, |pair| pair.received.inc());
+    }
+    pub(super) fn succeeded_by_certificate(&self, speculative: bool, of_member: bool) {
+        self.of_x509.each(speculative, of_member, |pair| pair.successful.inc());
+    }
     pub(crate) fn collect(&self, to: &mut Collector<'_>) {
         to.within("authentication", |to| {
             let help = "Requests for the mechanisms of a user";
             to.counter("saslSupportedMechsReceived", self.asked_for_mechanisms.get(), "requests", help);
             to.within("mechanisms", |to| {
-                for mechanism in [Mechanism::ScramSha1, Mechanism::ScramSha256] {
-                    let of = self.of(mechanism);
-                    to.labelled("mechanism", mechanism.name(), |to| {
+                for (name, of) in [
+                    (X509, &self.of_x509),
+                    (Mechanism::ScramSha1.name(), &self.of_sha1),
+                    (Mechanism::ScramSha256.name(), &self.of_sha256),
+                ] {
+                    to.labelled("mechanism", name, |to| {
                         to.within("speculativeAuthenticate", |to| of.speculative.collect(to));
                         to.within("clusterAuthenticate", |to| of.cluster.collect(to));
                         to.within("authenticate", |to| of.all.collect(to));

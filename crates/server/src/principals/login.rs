@@ -4,7 +4,7 @@
 //! conversation begins and when it has ended: who was dropped meanwhile, or may not log in from there, is not let in.
 
 use super::Principals;
-use pando_auth::login::{Begun, Failed, LoggedIn, Step};
+use pando_auth::login::{Begun, Failed, LoggedIn, Step, Way};
 use pando_auth::roles::Resolved;
 use pando_auth::scram::{Answer, ClientFirst, Credentials, NONCE};
 use pando_auth::{Mechanism, Peers, Proof, User, UserName};
@@ -36,7 +36,9 @@ impl Principals {
         });
         let (message, name, known) = match begun {
             Ok(begun) => begun,
-            Err((name, why)) => return Err(self.failed(client, name.map(|n| (n, first.mechanism)), &why)),
+            Err((name, why)) => {
+                return Err(self.failed(client, name.map(|n| (n, first.mechanism.name())), &why));
+            }
         };
         self.counts.began(first.mechanism, first.speculative, name.is_system());
         let iterations = client.instance.params.int(iterations_of(first.mechanism)) as u32;
@@ -67,14 +69,14 @@ impl Principals {
     }
 
     /// What the client is told, once the log has been told more.
-    fn failed(&self, client: &Client, about: Option<(UserName, Mechanism)>, why: &Error) -> Error {
+    fn failed(&self, client: &Client, about: Option<(UserName, &'static str)>, why: &Error) -> Error {
         if let Some(from) = peers_of(client).client {
             self.failed.note(from, client.env.clock.mono());
         }
         client.env.log.info(Component::Access, 5286307, "Failed to authenticate", |a| {
             a.str("client", client.remote.as_deref().unwrap_or_default());
             if let Some((name, mechanism)) = &about {
-                a.str("mechanism", mechanism.name()).str("user", &name.user).str("db", &name.db);
+                a.str("mechanism", mechanism).str("user", &name.user).str("db", &name.db);
             }
             a.str("error", &why.message);
         });
@@ -102,7 +104,9 @@ impl Principals {
                 Ok((answer, in_text))
             }
             Err(Failed { about: None, why }) => Err(why),
-            Err(Failed { about, why }) => Err(self.failed(client, about, &why)),
+            Err(Failed { about, why }) => {
+                Err(self.failed(client, about.map(|(name, m)| (name, m.name())), &why))
+            }
         }
     }
 
@@ -117,7 +121,8 @@ impl Principals {
         client.env.rng.fill(&mut salt);
         let none =
             || Error::new(ErrorCode::AuthenticationFailed, "This server was started without a keyfile");
-        let accepted = match &self.keyfile {
+        let takes_keys = self.config.cluster_auth.takes_keys();
+        let accepted = match self.config.cluster_keys.as_ref().filter(|_| takes_keys) {
             Some(keys) => keys.accepted(mechanism, &salt, iterations),
             None => Err(none()),
         };
@@ -131,7 +136,7 @@ impl Principals {
     }
 
     fn admit(&self, client: &Client, user: LoggedIn) -> Result<()> {
-        let about = (user.name.clone(), user.mechanism);
+        let about = (user.name.clone(), user.by.name());
         let checked = match user.name.is_system() {
             true => Ok(()),
             false => self.check_admission(client, &user),
@@ -139,12 +144,14 @@ impl Principals {
         if let Err(why) = checked {
             return Err(self.failed(client, Some(about), &why));
         }
-        let speculative = user.speculative;
+        let (speculative, by) = (user.speculative, user.by);
         client.login().admit(user)?;
-        self.counts.succeeded(about.1, speculative, about.0.is_system());
+        if let Way::Password(mechanism) = by {
+            self.counts.succeeded(mechanism, speculative, about.0.is_system());
+        }
         client.env.log.info(Component::Access, 5286306, "Successfully authenticated", |a| {
             a.str("client", client.remote.as_deref().unwrap_or_default())
-                .str("mechanism", about.1.name())
+                .str("mechanism", about.1)
                 .str("user", &about.0.user)
                 .str("db", &about.0.db);
         });
@@ -152,7 +159,7 @@ impl Principals {
     }
 
     /// The user is still there, and may come from where it comes.
-    fn check_admission(&self, client: &Client, user: &LoggedIn) -> Result<()> {
+    pub(super) fn check_admission(&self, client: &Client, user: &LoggedIn) -> Result<()> {
         let unmet = || {
             let text = "The user's restrictions do not allow a login from there";
             Error::new(ErrorCode::AuthenticationFailed, text)

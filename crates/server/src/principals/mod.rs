@@ -4,16 +4,18 @@
 //! user at once both take effect. What connections may do is kept until something changes ([`authority`]).
 
 pub(crate) mod authority;
+mod certificate;
 mod counts;
 mod failed_logins;
 pub(crate) mod login;
 
+use crate::Config;
 use crate::settings::versions_ns;
 use authority::PrincipalsVersion;
 use pando_access::{ByCtx, InternalCollections, LogAs};
 use pando_auth::roles::{Role, RoleName, Roles};
 use pando_auth::scram::Decoy;
-use pando_auth::{ClusterKeys, User, UserName};
+use pando_auth::{User, UserName};
 use pando_base::{Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, Document, RawDoc, doc};
 use pando_command::OpCtx;
@@ -30,8 +32,7 @@ pub(crate) struct Principals {
     authorities: authority::Authorities,
     failed: failed_logins::FailedLogins,
     pub(crate) counts: counts::LoginCounts,
-    /// Keys that members log in with.
-    keyfile: Option<Arc<ClusterKeys>>,
+    config: Arc<Config>,
 }
 
 pub(crate) fn users_ns() -> Namespace {
@@ -46,7 +47,7 @@ impl Principals {
         env: &Env,
         internal: InternalCollections,
         version: PrincipalsVersion,
-        keyfile: Option<Arc<ClusterKeys>>,
+        config: Arc<Config>,
     ) -> Principals {
         let mut secret = [0; 32];
         env.rng.fill(&mut secret);
@@ -57,7 +58,7 @@ impl Principals {
             authorities: Default::default(),
             failed: Default::default(),
             counts: Default::default(),
-            keyfile,
+            config,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Who has to log in, and what members log in to each other with.
 
 use super::{Refusal, Settings};
+use pando_auth::certificate::ClusterAuthMode;
 use std::path::{Path, PathBuf};
 
 /// `security` of the configuration.
@@ -9,6 +10,7 @@ pub struct Security {
     /// Clients have to log in, and may do what they have been granted.
     pub authorization: bool,
     pub key_file: Option<PathBuf>,
+    pub cluster_auth: ClusterAuthMode,
 }
 
 /// From checked settings; relative paths are taken from `cwd`.
@@ -29,17 +31,15 @@ pub(super) fn of_settings(s: &Settings, cwd: &Path) -> Result<Security, Refusal>
     if s.flag("auth") && s.flag("noauth") {
         return Err("BadValue: Cannot specify both --auth and --noauth".to_owned());
     }
-    match s.text("security.clusterAuthMode") {
-        None | Some("keyFile") => {}
-        Some("sendKeyFile" | "sendX509" | "x509") => {
-            return Err("security.clusterAuthMode: members log in with a keyFile so far".to_owned());
-        }
-        Some(other) => {
-            return Err(format!("BadValue: unsupported value for clusterAuthMode {other}"));
-        }
-    }
+    let cluster_auth = match s.text("security.clusterAuthMode") {
+        None => ClusterAuthMode::default(),
+        Some(name) => ClusterAuthMode::of_name(name)
+            .ok_or_else(|| format!("BadValue: unsupported value for clusterAuthMode {name}"))?,
+    };
+    check_cluster_auth(s, cluster_auth, key_file.is_some())?;
     let in_transition = s.flag("security.transitionToAuth");
-    if in_transition && key_file.is_none() {
+    let among_members = key_file.is_some() || cluster_auth.shows_certificate();
+    if in_transition && !among_members {
         return Err(
             "BadValue: --transitionToAuth must be used with keyFile or x509 authentication".to_owned()
         );
@@ -48,8 +48,21 @@ pub(super) fn of_settings(s: &Settings, cwd: &Path) -> Result<Security, Refusal>
         return Err("BadValue: --transitionToAuth cannot be used with --auth".to_owned());
     }
     // Members that ask each other who they are ask clients, too.
-    let authorization = wanted.unwrap_or(key_file.is_some() && !in_transition);
-    Ok(Security { authorization, key_file })
+    let authorization = wanted.unwrap_or(among_members && !in_transition);
+    Ok(Security { authorization, key_file, cluster_auth })
+}
+
+/// Certificates are shown where members speak TLS to each other, and keys where there are some.
+fn check_cluster_auth(s: &Settings, mode: ClusterAuthMode, has_keys: bool) -> Result<(), Refusal> {
+    let tls = s.text("net.tls.mode").or(s.text("net.ssl.mode")).unwrap_or("disabled");
+    let dials = tls.starts_with("prefer") || tls.starts_with("require");
+    if mode.takes_certificates() && !dials {
+        return Err(format!("BadValue: cannot have x.509 cluster authentication in {tls} mode"));
+    }
+    if matches!(mode, ClusterAuthMode::SendKeyFile | ClusterAuthMode::SendX509) && !has_keys {
+        return Err("BadValue: clusterAuthMode sendKeyFile and sendX509 need a keyFile".to_owned());
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -66,11 +79,15 @@ mod tests {
     fn a_keyfile_implies_that_clients_log_in() {
         assert_eq!(of("").unwrap(), Security::default());
         let key_file = Some(PathBuf::from("/etc/k"));
-        assert_eq!(of("--keyFile k").unwrap(), Security { authorization: true, key_file: key_file.clone() });
-        let open = Security { authorization: false, key_file };
+        assert_eq!(
+            of("--keyFile k").unwrap(),
+            Security { authorization: true, key_file: key_file.clone(), ..Security::default() }
+        );
+        let open = Security { authorization: false, key_file, ..Security::default() };
         assert_eq!(of("--keyFile k --transitionToAuth").unwrap(), open);
         assert_eq!(of("--keyFile k --noauth").unwrap(), open);
         assert!(of("--auth").unwrap().authorization);
+        assert!(of("--clusterAuthMode x509 --tlsMode requireTLS").unwrap().authorization);
     }
 
     #[test]
@@ -80,6 +97,8 @@ mod tests {
             "--transitionToAuth",
             "--transitionToAuth --keyFile k --auth",
             "--clusterAuthMode x509",
+            "--clusterAuthMode x509 --tlsMode allowTLS",
+            "--clusterAuthMode sendX509 --tlsMode requireTLS",
             "--clusterAuthMode nonsense",
         ] {
             assert!(of(line).is_err(), "{line}");

@@ -261,7 +261,12 @@ const SECURITY: &[Opt] = &[
     opt("auth", "", Flag, "Clients log in, and may do what they have been granted"),
     opt("", "security.authorization", Text, ""),
     opt("keyFile", "security.keyFile", Text, "Key that members log in to each other with; implies --auth"),
-    opt("clusterAuthMode", "security.clusterAuthMode", Text, "How members log in to each other: keyFile"),
+    opt(
+        "clusterAuthMode",
+        "security.clusterAuthMode",
+        Text,
+        "How members log in to each other: keyFile, sendKeyFile, sendX509 or x509",
+    ),
     opt(
         "transitionToAuth",
         "security.transitionToAuth",

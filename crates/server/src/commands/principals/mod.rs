@@ -1,5 +1,6 @@
 //! Commands about users and roles.
 
+pub(super) mod authenticate;
 pub(super) mod drop;
 pub(super) mod grant;
 pub(super) mod role;

@@ -3,6 +3,7 @@
 use crate::commands::prelude::*;
 use crate::principals::login::First;
 use pando_auth::Mechanism;
+use pando_auth::certificate::{EXTERNAL, X509};
 use pando_auth::login::CONVERSATION;
 use pando_auth::scram::Answer;
 use pando_bson::extjson::base64;
@@ -39,10 +40,11 @@ pub(in crate::commands) async fn logout(_: &Server, ctx: &OpCtx, req: Request<'_
 
 /// `hello.speculativeAuthenticate`: the first message of the client's login, sent along. One that fails is as if it had not been sent.
 pub(in crate::commands) fn speculate(server: &Server, ctx: &OpCtx, step: &RawDoc, b: &mut DocBuilder) {
-    let (Some("saslStart"), Some(db)) =
-        (step.first().map(|e| e.name()), step.get("db").and_then(|v| v.as_str()))
-    else {
-        return;
+    let db = step.get("db").and_then(|v| v.as_str());
+    let (name, db) = match (step.first().map(|e| e.name()), db) {
+        (Some("saslStart"), Some(db)) => ("saslStart", db),
+        (Some("authenticate"), db) => ("authenticate", db.unwrap_or(EXTERNAL)),
+        _ => return,
     };
     // It has to wait, which a `hello` does not.
     if !server.principals.pause(&ctx.client).is_zero() {
@@ -54,14 +56,17 @@ pub(in crate::commands) fn speculate(server: &Server, ctx: &OpCtx, step: &RawDoc
     });
     let body = body.finish();
     let req = Request {
-        name: "saslStart",
-        invoked_as: "saslStart",
+        name,
+        invoked_as: name,
         db,
         body: &body,
         sequences: &[],
         exhaust_allowed: false,
         legacy: false,
     };
+    if name == "authenticate" {
+        return super::authenticate::speculate(server, ctx, &req, b);
+    }
     if let Ok((answer, in_text)) = begin(server, ctx, &req, true) {
         b.doc("speculativeAuthenticate", |d| append(d, &answer, in_text));
     }
@@ -70,7 +75,14 @@ pub(in crate::commands) fn speculate(server: &Server, ctx: &OpCtx, step: &RawDoc
 fn begin(server: &Server, ctx: &OpCtx, req: &Request<'_>, speculative: bool) -> Result<(Answer, bool)> {
     let args = SaslStartArgs::parse(req)?;
     let (message, in_text) = payload(&args.payload)?;
-    let mechanism = Mechanism::of_name(args.mechanism).ok_or_else(|| unavailable(args.mechanism))?;
+    let mechanism = Mechanism::of_name(args.mechanism).ok_or_else(|| match args.mechanism {
+        // It has no conversation.
+        X509 => {
+            let text = format!("Unsupported mechanism '{X509}' on authentication database '{}'", req.db);
+            Error::new(ErrorCode::MechanismUnavailable, text)
+        }
+        other => unavailable(other),
+    })?;
     let first = First {
         db: req.db,
         mechanism,

@@ -3,6 +3,7 @@
 use super::{check_there, first_name, restrictions, role_names};
 use crate::commands::prelude::*;
 use crate::principals::login::iterations_of;
+use pando_auth::certificate::EXTERNAL;
 use pando_auth::scram::Credentials;
 use pando_auth::{Mechanism, Password, Proof, User, UserName};
 use pando_base::Uuid;
@@ -10,9 +11,6 @@ use pando_env::Env;
 use pando_request::settings::users::{roles, texts};
 use pando_request::{CreateUserArgs, UpdateUserArgs};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Users of this database are known to somebody else, and have no password.
-const EXTERNAL: &str = "$external";
 
 pub(in crate::commands) async fn create(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = CreateUserArgs::parse(&req)?;
@@ -24,6 +22,11 @@ pub(in crate::commands) async fn create(server: &Server, ctx: &OpCtx, req: Reque
     }
     if name.user.is_empty() {
         return Err(Error::bad_value("User document needs 'user' field to be non-empty"));
+    }
+    if name.db == EXTERNAL && server.principals.is_members(&name.user) {
+        return Err(Error::bad_value(
+            "Cannot create an x.509 user with a subjectname that would be recognized as an internal cluster member",
+        ));
     }
     let asked = Asked::of(args.password, args.digest, args.mechanisms)?;
     if name.db != EXTERNAL && asked.password.is_none() {
