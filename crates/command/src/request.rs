@@ -129,12 +129,15 @@ impl<'a> Request<'a> {
         if self.sequences.iter().any(|s| s.name == field) {
             return self.required_docs(struct_name, field)?.try_for_each(each);
         }
+        let mut checked = false;
         for item in array {
             match item.value() {
                 Value::Document(d) => each(d)?,
+                // A null between documents is passed over.
+                _ if checked => {}
                 _ => {
-                    return Shape::List(&Shape::Object)
-                        .check(&format!("{struct_name}.{field}"), &list.value());
+                    Shape::List(&Shape::Object).check(&format!("{struct_name}.{field}"), &list.value())?;
+                    checked = true;
                 }
             }
         }

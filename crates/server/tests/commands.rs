@@ -374,3 +374,29 @@ fn versions_of_databases_and_chunks_are_refused_by_a_server_that_is_no_shard() {
         server.shut_down().await;
     });
 }
+
+/// As a real server does; what stands behind it is not lost.
+#[test]
+fn a_null_between_statements_is_passed_over() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let list = |docs: Vec<Document>| {
+            let mut list: Vec<Bson> = docs.into_iter().map(Bson::from).collect();
+            list.insert(1, Bson::Null);
+            Bson::Array(list)
+        };
+        let n = |reply: &Document| reply.get("n").and_then(Bson::as_i64);
+        let docs = || list(vec![doc! { "_id": 1 }, doc! { "_id": 2 }]);
+        let done = c.ok(doc! { "insert": "nulls", "documents": docs() }).await;
+        assert_eq!(n(&done), Some(2));
+        let set = |id: i32| doc! { "q": doc! { "_id": id }, "u": doc! { "$set": doc! { "x": 1 } } };
+        let done = c.ok(doc! { "update": "nulls", "updates": list(vec![set(1), set(2)]) }).await;
+        assert_eq!(n(&done), Some(2));
+        let gone = |id: i32| doc! { "q": doc! { "_id": id }, "limit": 1 };
+        let done = c.ok(doc! { "delete": "nulls", "deletes": list(vec![gone(1), gone(2)]) }).await;
+        assert_eq!(n(&done), Some(2));
+        server.shut_down().await;
+    });
+}

@@ -343,7 +343,7 @@ impl Nary {
     pub(crate) fn stepwise(self, steps: Steps) -> Nary {
         Nary { steps, ..self }
     }
-    fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
+    pub(super) fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
         let call = Call { name: self.name, ctx: scope.ctx };
         match &*self.args {
             [] => (self.f)(&[], &call),

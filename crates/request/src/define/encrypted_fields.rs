@@ -50,7 +50,7 @@ kind! { pub EncryptedFields like Object { SHAPE: Shape::Fields(CONFIG) } }
 
 /// A whole number that fits 64 bits and is not negative.
 fn check_contention(path: &str, v: &Value<'_>) -> Result<()> {
-    Shape::Integer(Range::at_least(0)).check(path, v)?;
+    Shape::Integer(Range::between(i64::MIN, i64::MAX)).check(path, v)?;
     let exact = match v {
         Value::Double(d) if d.is_nan() => Err("Expected an integer, but found NaN in"),
         Value::Double(d) if !(-9.223_372_036_854_775_808e18..9.223_372_036_854_775_808e18).contains(d) => {
@@ -62,7 +62,8 @@ fn check_contention(path: &str, v: &Value<'_>) -> Result<()> {
         }
         _ => Ok(()),
     };
-    exact.map_err(|text| Error::failed_to_parse(format!("{text}: contention: {v}")))
+    exact.map_err(|text| Error::failed_to_parse(format!("{text}: contention: {v}")))?;
+    Shape::Integer(Range::at_least(0)).check(path, v)
 }
 
 fn check_type(path: &str, v: &Value<'_>) -> Result<()> {

@@ -1,6 +1,6 @@
 //! `saslStart` and `saslContinue`: a login in several messages.
 
-use crate::declare::kinds::{Anything, Object, Text};
+use crate::declare::kinds::{Anything, Object, SafeBool, Text};
 use crate::declare::{Kind, arguments, kind};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::extjson::unbase64;
@@ -37,7 +37,7 @@ arguments! {
     pub struct SaslStartArgs of "saslStart" as "saslStart", refusing {
         "mechanism" mechanism: required Text,
         "payload" payload: required Payload,
-        "autoAuthorize" auto_authorize: optional Anything,
+        "autoAuthorize" auto_authorize: optional SafeBool,
         "options" options: optional Object,
     }
 }

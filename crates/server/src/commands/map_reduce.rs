@@ -113,6 +113,13 @@ async fn write(
     args: &MapReduceArgs<'_>,
     ns: Namespace,
 ) -> Result<()> {
+    if let Output::Replace(db, coll) = &args.out.target {
+        let to = Namespace::unchecked(db.unwrap_or(req.db), coll);
+        if server.access.time_series(&to).is_some() {
+            let text = format!("Namespace {to} is a timeseries collection");
+            return Err(Error::new(ErrorCode::CommandNotSupportedOnView, text));
+        }
+    }
     let mut agg = server.crud.aggregations.prepare(ctx, spec_of(args, ns))?;
     let Some(sink) = agg.take_sink() else {
         return Err(Error::internal("a pipeline without its $out or $merge"));

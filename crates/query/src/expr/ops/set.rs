@@ -147,7 +147,7 @@ pub(super) struct ArraysExpected {
     pub(super) wrong: fn(&[Expr]) -> Option<String>,
     /// With constants alone it is evaluated, and its own mistake told.
     pub(super) folds_first: bool,
-    /// `$setEquals`: the first operand is compared with constants before it is with others.
+    /// `$setEquals`: the first constant is what the other operands are compared with.
     pub(super) constants_first: bool,
     /// An operator with a list of operands.
     pub(super) expr: Expr,
@@ -167,21 +167,10 @@ impl Op for ArraysExpected {
         }
     }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
-        // A constant set that the first one is unequal to settles it before those in between are looked at.
-        if let (true, Expr::Nary(n)) = (self.constants_first, &self.expr)
-            && let Some((first, rest)) = n.args.split_first()
-            && rest.iter().skip(1).any(|e| e.as_const().is_some())
-        {
-            let call = Call { name: n.name, ctx: scope.ctx };
-            let first = first.eval(scope)?;
-            for constant in rest.iter().filter_map(Expr::as_const).filter(|v| v.as_array().is_some()) {
-                let both = equals(&[first.clone(), constant.clone()], &call)?;
-                if matches!(both.value(), Some(Value::Boolean(false))) {
-                    return Ok(both);
-                }
-            }
+        match &self.expr {
+            Expr::Nary(n) if self.constants_first => equals_to_constant(n, scope),
+            expr => expr.eval(scope),
         }
-        self.expr.eval(scope)
     }
     fn parts(&self) -> Vec<&Expr> {
         match &self.expr {
@@ -230,6 +219,27 @@ pub(in crate::expr) fn parse_is_subset(
     };
     let expr = Expr::Nary(Nary::new(name, is_subset, args));
     Ok(ArraysExpected { code: 17311, wrong, folds_first: true, constants_first: false, expr }.into())
+}
+
+/// Compares with the first constant set, in the order of the others; the first that is unequal settles it.
+fn equals_to_constant<'s>(n: &'s Nary, scope: &Scope<'s>) -> Result<Val<'s>> {
+    let is_set = |e: &Expr| e.as_const().is_some_and(|v| v.as_array().is_some());
+    let Some(at) = n.args.iter().position(is_set).filter(|at| *at > 0 || n.args.len() > 2) else {
+        return n.eval(scope);
+    };
+    let call = Call { name: n.name, ctx: scope.ctx };
+    let constant = n.args[at].eval(scope)?;
+    for (i, operand) in n.args.iter().enumerate().filter(|(i, _)| *i != at) {
+        let operand = operand.eval(scope)?;
+        if operand.as_array().is_none() {
+            return Err(Error::location(17044, not_equals_operand(i, &operand)));
+        }
+        let both = equals(&[constant.clone(), operand], &call)?;
+        if matches!(both.value(), Some(Value::Boolean(false))) {
+            return Ok(Val::bool(false));
+        }
+    }
+    Ok(Val::bool(true))
 }
 
 fn equals<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
