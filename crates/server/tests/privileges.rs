@@ -307,6 +307,30 @@ fn members_with_one_key_are_a_set() {
             let read = doc! { "find": "a", "$readPreference": doc! { "mode": "secondaryPreferred" } };
             assert_eq!(c.all(read).await.len(), 1);
         }
+        // What is revoked on the primary counts on all of them.
+        let wc = || doc! { "w": 3, "wtimeout": 20_000 };
+        let of_test = || list([doc! { "role": "read", "db": "test" }.into()]);
+        let create = doc! { "createUser": "ann", "pwd": "x", "roles": of_test(), "writeConcern": wc() };
+        boss.admin(create).await;
+        let mut anns = Vec::new();
+        for i in 0..3 {
+            let mut c = set.connect(i).await;
+            c.log_in("admin", "ann", "x").await;
+            anns.push(c);
+        }
+        let read = || doc! { "find": "a", "$readPreference": doc! { "mode": "secondaryPreferred" } };
+        for c in &mut anns {
+            c.ok(read()).await;
+        }
+        let revoke = doc! { "revokeRolesFromUser": "ann", "roles": of_test(), "writeConcern": wc() };
+        boss.admin(revoke).await;
+        for c in &mut anns {
+            assert_eq!(c.err(read()).await.0, 13);
+        }
+        boss.admin(doc! { "dropUser": "ann", "writeConcern": wc() }).await;
+        for c in &mut anns {
+            assert_eq!(c.err(read()).await, (13, "command find requires authentication".to_owned()));
+        }
         set.shut_down().await;
     });
 }
