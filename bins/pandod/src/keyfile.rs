@@ -3,6 +3,7 @@
 use pando_auth::{ClusterKeys, Keyfile};
 use pando_base::limits::KEYFILE_BYTES_MAX;
 use pando_base::{Error, ErrorCode};
+use pando_env::{Component, Log};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -12,7 +13,18 @@ use std::sync::Arc;
 /// Permissions of the group and of others; whoever has root's files by its group may read them.
 const OTHERS: u32 = 0o077;
 
-pub(crate) fn read(path: &Path) -> Result<Arc<ClusterKeys>, Error> {
+/// The keys of the file that was given, if one was; the log tells why it cannot be used.
+pub(crate) fn read_given(path: Option<&Path>, log: &Log) -> Result<Option<Arc<ClusterKeys>>, Error> {
+    let Some(path) = path else { return Ok(None) };
+    let keys = read(path).inspect_err(|e| {
+        log.info(Component::Access, 20254, "Read security file failed", |a| {
+            a.str("error", &e.message);
+        });
+    })?;
+    Ok(Some(keys))
+}
+
+fn read(path: &Path) -> Result<Arc<ClusterKeys>, Error> {
     let name = path.display();
     let wrong = |text: String| Error::new(ErrorCode::BadValue, text);
     let unreadable = |e: std::io::Error| wrong(format!("Error reading file {name}: {e}"));

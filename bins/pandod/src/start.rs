@@ -6,6 +6,7 @@ use crate::panics;
 use crate::tls;
 use crate::version;
 use crate::watchdog;
+use pando_auth::ClusterKeys;
 use pando_base::Error;
 use pando_command::params::Param;
 use pando_env::log::{Attrs, LogSink, push_json_string};
@@ -217,6 +218,8 @@ async fn listen_and_open(
     let net = RealNet { backlog: config.backlog, unix_mode: config.unix_socket_mode };
     let env = pando_env_tokio::env(&config.dbpath, log.clone(), net).map_err(Failure::open)?;
     let params = config.params().map_err(Failure::open)?;
+    let cluster_keys = keyfile::read_given(config.security.key_file.as_deref(), log);
+    let cluster_keys = cluster_keys.map_err(|e| Failure::initialize(&e))?;
     let (env, secured) = tls::on(env, config.tls.as_ref(), &params).map_err(|e| Failure::initialize(&e))?;
     if let Some(secured) = &secured {
         tls::watch_expiry(&env, secured, params.int(Param::tlsX509ExpirationWarningThresholdDays));
@@ -224,9 +227,16 @@ async fn listen_and_open(
     let unix = config.unix_socket_dir.as_ref().and_then(|d| d.to_str());
     let bound =
         listener::bind(&env, &config.bind, config.port, unix).await.map_err(|e| Failure::listen(&e))?;
+    let secured = Secured { tls: secured, cluster_keys };
     let server = start(env, config, bound.port(), host, secured).await.map_err(Failure::open)?;
     let running = Running { port: bound.port(), server };
     Ok((signals, bound, running))
+}
+
+/// What a server proves itself with.
+struct Secured {
+    tls: Option<Arc<Tls>>,
+    cluster_keys: Option<Arc<ClusterKeys>>,
 }
 
 async fn start(
@@ -234,7 +244,7 @@ async fn start(
     config: &Config,
     port: u16,
     host: Arc<RealHost>,
-    secured: Option<Arc<Tls>>,
+    Secured { tls: secured, cluster_keys }: Secured,
 ) -> Result<Arc<Server>, Error> {
     let params = config.params().map_err(Error::bad_value)?;
     params.force_text(Param::tlsMode, tls::mode_of(secured.as_ref()).name());
@@ -251,7 +261,6 @@ async fn start(
     }
     let names =
         Compressor::ALL.iter().map(|c| c.name()).filter(|n| config.compressors.iter().any(|c| c == n));
-    let cluster_keys = config.security.key_file.as_deref().map(keyfile::read).transpose()?;
     let server_config = pando_server::Config {
         allocator: crate::allocator::NAME,
         oplog_min_retention: config.oplog_min_retention,

@@ -89,7 +89,7 @@ fn what_cannot_work_is_refused_with_code_2() {
     let dir = Dir::new("refused");
     for (args, words) in [
         (&["--foo"][..], "unrecognised option '--foo'"),
-        (&["--keyFile", "k"], "authentication is not supported"),
+        (&["--transitionToAuth"], "--transitionToAuth must be used with keyFile"),
         (&["--tlsMode", "requireTLS"], "BadValue: need tlsCertificateKeyFile"),
         (&["--shardsvr"], "sharding is not supported"),
         (&["--config", "/nonexistent"], "No such file or directory"),
@@ -241,4 +241,25 @@ fn repair_checks_all_data_and_names_the_file_that_cannot_be_read() {
     let said = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
     assert_eq!(code, 100, "{said}");
     assert!(said.contains("tables/records") && said.contains("Empty it and let this member copy"), "{said}");
+}
+
+/// A key that others may read is no secret.
+#[test]
+fn a_keyfile_that_cannot_be_used_stops_the_start() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = Dir::new("keyfile");
+    let key = dir.0.join("key");
+    let refused = |words: &str| {
+        let (code, out) = run(&dir, &["--dbpath", ".", "--port", "0", "--keyFile", "key"]);
+        let said = String::from_utf8(out.stdout).unwrap() + &String::from_utf8(out.stderr).unwrap();
+        assert_eq!(code, 1, "{said}");
+        assert!(said.contains(words), "{said}");
+    };
+    refused("No such file or directory");
+    std::fs::write(&key, "c2VjcmV0IGtleQ==").unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    refused("are too open");
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::write(&key, "no key!").unwrap();
+    refused("key");
 }
