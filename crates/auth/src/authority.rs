@@ -7,6 +7,7 @@ use crate::privilege::Privileges;
 use crate::resource::{Resource, Target};
 use crate::roles::{Resolved, RoleName, builtin};
 use crate::user::UserName;
+use pando_base::session_id::NO_USER_DIGEST;
 use std::collections::BTreeSet;
 
 /// Why somebody may do what it may do.
@@ -25,6 +26,8 @@ enum Standing {
 pub struct Authority {
     standing: Standing,
     user: Option<UserName>,
+    /// Whose its sessions are.
+    owner: [u8; 32],
     roles: BTreeSet<RoleName>,
     privileges: Privileges,
     bypasses_write_blocking: bool,
@@ -38,6 +41,7 @@ impl Authority {
         Authority {
             standing,
             user: None,
+            owner: NO_USER_DIGEST,
             roles: BTreeSet::new(),
             privileges: Privileges::new(),
             bypasses_write_blocking: false,
@@ -61,6 +65,7 @@ impl Authority {
         Authority {
             bypasses_write_blocking: resolved.privileges.allows(Target::Cluster, bypass),
             standing: Standing::User,
+            owner: user.digest(),
             user: Some(user),
             roles: resolved.roles,
             privileges: resolved.privileges,
@@ -80,6 +85,10 @@ impl Authority {
     /// Whether commands that ask for a login alone answer.
     pub fn is_logged_in(&self) -> bool {
         self.standing != Standing::Nobody
+    }
+    /// The digest of the user (`uid` of its sessions).
+    pub fn owner(&self) -> [u8; 32] {
+        self.owner
     }
     pub fn user(&self) -> Option<&UserName> {
         self.user.as_ref()

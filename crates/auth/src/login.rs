@@ -6,6 +6,7 @@
 use crate::certificate::X509;
 use crate::scram::{Answer, ClientFirst, Credentials, Decoy, NONCE, Server};
 use crate::{Authority, Mechanism, UserName};
+use pando_base::session_id::NO_USER_DIGEST;
 use pando_base::{Error, ErrorCode, Result, Uuid};
 use std::sync::Arc;
 
@@ -73,6 +74,8 @@ pub struct Begun {
 #[derive(Debug, Default)]
 pub struct Login {
     user: Option<LoggedIn>,
+    /// Its digest.
+    owner: Option<[u8; 32]>,
     /// What that user may do, at a version of users and roles.
     authority: Option<(u64, Arc<Authority>)>,
     conversation: Option<Conversation>,
@@ -97,6 +100,10 @@ pub struct Failed {
 impl Login {
     pub fn user(&self) -> Option<&LoggedIn> {
         self.user.as_ref()
+    }
+    /// Whose sessions and cursors are opened here.
+    pub fn owner(&self) -> [u8; 32] {
+        self.owner.unwrap_or(NO_USER_DIGEST)
     }
     /// What the user may do, if that was found out at this version of users and roles.
     pub fn authority(&self, version: u64) -> Option<Arc<Authority>> {
@@ -156,6 +163,7 @@ impl Login {
             );
             return Err(Error::location(5_626_702, text));
         }
+        self.owner = Some(user.name.digest());
         self.user = Some(user);
         self.authority = None;
         Ok(())
@@ -165,11 +173,13 @@ impl Login {
     pub fn leave(&mut self, db: &str) {
         self.conversation = None;
         self.user = self.user.take().filter(|u| u.name.db != db);
+        self.owner = self.owner.filter(|_| self.user.is_some());
         self.authority = None;
     }
     /// The user is there no more.
     pub fn forget(&mut self) {
         self.user = None;
+        self.owner = None;
         self.authority = None;
     }
 }

@@ -6,7 +6,6 @@ use crate::generic_args::GenericArgs;
 use crate::instance::Instance;
 use crate::spec::Flags;
 use pando_base::patience::Operation;
-use pando_base::session_id::NO_USER_DIGEST;
 use pando_base::{Error, ErrorCode, OpTime, Result};
 use pando_bson::RawDoc;
 use pando_env::Env;
@@ -212,8 +211,7 @@ impl OpCtx {
         if !self.client.instance.asks_for_logins() {
             return None;
         }
-        let login = self.client.login();
-        Some(login.user().map_or(NO_USER_DIGEST, |user| user.name.digest()))
+        Some(self.client.login().owner())
     }
     /// The command has read its own arguments: what is wrong with its concerns or time limit is told now.
     pub fn arguments_read(&self) -> Result<()> {

@@ -135,7 +135,7 @@ pub async fn run<S: Node>(
 fn own_session<S: Node>(node: &S, client: &Client, mut args: GenericArgs) -> Result<GenericArgs> {
     if let Some(lsid) = args.lsid.as_mut().filter(|_| client.instance.asks_for_logins()) {
         let who = node.authority(client)?;
-        let own = who.user().map_or(pando_base::session_id::NO_USER_DIGEST, |user| user.digest());
+        let own = who.owner();
         if lsid.uid == pando_base::session_id::NO_USER_DIGEST {
             lsid.uid = own;
         } else if lsid.uid != own && !who.may_on_cluster(Action::Impersonate) {
