@@ -458,6 +458,22 @@ fn nothing_is_read_around_the_check() {
             let run = doc! { "aggregate": "a", "pipeline": list([named.into()]), "cursor": doc! {} };
             assert_eq!(reader.err(run).await.0, 13, "{stage}");
         }
+        let current = twice("allUsers", false.into(), true.into());
+        let run = doc! { "aggregate": 1, "pipeline": list([doc! { "$currentOp": current }.into()]), "cursor": doc! {}, "$db": "admin" };
+        assert_eq!(of_admin.err(run).await.0, 13);
+        let mut user = doc! { "user": "read.admin" };
+        user.push("db", "admin");
+        user.push("db", "test");
+        assert_eq!(of_admin.err(doc! { "usersInfo": user, "$db": "admin" }).await.0, 13);
+        let mut writer = as_user(&server, "readWrite.test").await;
+        let out = doc! { "replace": "o", "merge": "o", "db": "other" };
+        let run = doc! { "mapReduce": "a", "map": "x", "reduce": "x", "out": out };
+        assert_eq!(writer.err(run).await.0, 13);
+        let mut restorer = as_user(&server, "restore.admin").await;
+        let insert = doc! { "op": "i", "ns": "test.a", "ui": uuid, "o": doc! { "_id": 7 } };
+        let run = doc! { "applyOps": list([insert.into()]), "$db": "admin" };
+        assert_eq!(restorer.err(run).await.0, 13, "the UUID is that of the users");
+
         let mut run = twice("pipeline", list([]), list([doc! { "$out": "o" }.into()]));
         let mut first = doc! { "aggregate": "a" };
         for (name, v) in run.iter() {

@@ -47,20 +47,33 @@ pub(super) fn map_reduce(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authori
         Some(Value::Document(out)) if !has_unique_names(out) => return Ok(who.may_everything()),
         Some(Value::Document(out)) => {
             let db = text(out, "db").unwrap_or(req.db);
-            let mode = ["replace", "merge", "reduce"].into_iter().find_map(|m| Some((m, text(out, m)?)));
-            match mode {
-                None => return Ok(reads),
-                Some(("replace", name)) => (Target::Collection(db, name), &[Insert, Remove]),
-                Some((_, name)) => (Target::Collection(db, name), &[Insert, Update]),
-            }
+            // Which of several counts is the command's matter: all have to be allowed.
+            return Ok(reads
+                && [("replace", Remove), ("merge", Update), ("reduce", Update)].iter().all(
+                    |(mode, action)| {
+                        text(out, mode).is_none_or(|name| {
+                            may_write(who, req.body, Target::Collection(db, name), &[Insert, *action])
+                        })
+                    },
+                ));
         }
         _ => return Ok(reads),
     };
     Ok(reads && may_write(who, req.body, to, actions))
 }
 
-/// Stages that say where they read or write: each in one field.
-const NAMES_PLACES: &[&str] = &["$graphLookup", "$lookup", "$merge", "$out", "$unionWith"];
+/// Stages that say where or whose they read or write: each in one field.
+const NAMES_PLACES: &[&str] = &[
+    "$changeStream",
+    "$currentOp",
+    "$graphLookup",
+    "$listLocalSessions",
+    "$listSessions",
+    "$lookup",
+    "$merge",
+    "$out",
+    "$unionWith",
+];
 
 /// A pipeline, and who asks for it.
 pub(super) struct Asked<'a> {

@@ -2,7 +2,7 @@
 //!
 //! The rows of [`pando_command::table`] say it for all others. A check looks at what the request says, not at what is there: whether
 //! a collection exists is nobody's to learn who may not ask. What cannot be read of the arguments is left to the command to refuse.
-//! Every check was compared with 6.0.5 for each built-in role (`tests/privileges`).
+//! Every check but that of `bulkWrite`, which 6.0.5 does not have, was compared with it for each built-in role (`tests/privileges`).
 
 mod aggregation;
 mod definitions;

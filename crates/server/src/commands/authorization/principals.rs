@@ -117,8 +117,20 @@ fn about<'a>(req: &Request<'a>, field: &str) -> About<'a> {
     }
 }
 
+/// Whether each of those asked about is named once.
+fn are_named_once(req: &Request<'_>) -> bool {
+    let once = |v: Value<'_>| v.as_doc().is_none_or(has_unique_names);
+    match req.first().value() {
+        Value::Array(list) => list.iter().all(|e| once(e.value())),
+        v => once(v),
+    }
+}
+
 /// Everybody may look at itself.
 pub(super) fn users_info(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    if !are_named_once(req) {
+        return Ok(who.may_everything());
+    }
     Ok(match about(req, "user") {
         About::Database => who.may(Target::Database(req.db), &[ViewUser]),
         About::Everything => who.may_on_cluster(ViewUser),
@@ -130,6 +142,9 @@ pub(super) fn users_info(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authori
 
 /// And at its roles.
 pub(super) fn roles_info(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    if !are_named_once(req) {
+        return Ok(who.may_everything());
+    }
     Ok(match about(req, "role") {
         About::Database => who.may(Target::Database(req.db), &[ViewRole]),
         About::Everything => who.may_on_cluster(ViewRole),

@@ -4,8 +4,8 @@ use super::{collection, each, is_on, may_write, split, text};
 use crate::Server;
 use pando_auth::Action::{AppendOplogNote, ApplyOps, Find, ForceUUID, Insert, Remove, Update, UseUUID};
 use pando_auth::{Action, Authority, Target};
-use pando_base::Result;
 use pando_base::limits::BSON_DEPTH_MAX;
+use pando_base::{Namespace, Result, Uuid};
 use pando_bson::{RawDoc, Value};
 use pando_command::{OpCtx, Registry, Request, has_unique_names};
 
@@ -31,6 +31,9 @@ pub(super) fn find_and_modify(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Au
 }
 
 pub(super) fn bulk_write(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    if !each(req, "nsInfo").iter().all(|d| has_unique_names(d)) {
+        return Ok(who.may_everything());
+    }
     let names: Vec<&str> = each(req, "nsInfo").iter().map(|d| text(d, "ns").unwrap_or_default()).collect();
     Ok(each(req, "ops").iter().all(|op| {
         let Some(first) = op.first() else { return true };
@@ -67,6 +70,12 @@ fn may_apply(server: &Server, ctx: &OpCtx, ops: &RawDoc, who: &Authority, depth:
         let (db, coll) = split(text(op, "ns").unwrap_or_default());
         let target = Target::Collection(db, coll);
         let by_uuid = op.get("ui").is_none() || who.may_on_cluster(UseUUID);
+        let named = named_by_command(op).unwrap_or((db, coll));
+        let elsewhere = named_by_uuid(server, op).filter(|ns| (ns.db(), ns.coll()) != named);
+        // An entry is carried out on the collection of its UUID, whatever it is called.
+        if elsewhere.is_some() && !who.may_everything() {
+            return Ok(false);
+        }
         let may = match text(op, "op") {
             Some("i") => who.may(target, &[Insert]),
             Some("u") if is_on(op, "b") => who.may(target, &[Update, Insert]),
@@ -82,6 +91,22 @@ fn may_apply(server: &Server, ctx: &OpCtx, ops: &RawDoc, who: &Authority, depth:
         }
     }
     Ok(true)
+}
+
+/// What the command of an entry names: its first value, in the entry's database or in full.
+fn named_by_command(op: &RawDoc) -> Option<(&str, &str)> {
+    let first = op.get("o").filter(|_| text(op, "op") == Some("c"))?.as_doc()?.first()?;
+    let name = first.value().as_str()?;
+    match first.name() {
+        "renameCollection" => Some(split(name)),
+        _ => Some((split(text(op, "ns")?).0, name)),
+    }
+}
+
+/// The collection that an entry's UUID is of.
+fn named_by_uuid(server: &Server, op: &RawDoc) -> Option<Namespace> {
+    let Some(Value::Binary { bytes, .. }) = op.get("ui") else { return None };
+    server.access.definitions().name_of(Uuid(bytes.try_into().ok()?))
 }
 
 fn may_apply_command(
