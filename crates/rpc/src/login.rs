@@ -10,14 +10,11 @@
 use crate::connection::{Connection, MemberLogin};
 use crate::failure::{CallResult, Failure};
 use pando_auth::certificate::{EXTERNAL, X509};
-use pando_auth::scram::Client;
+use pando_auth::scram::{Client, NONCE};
 use pando_auth::{ClusterKeys, SYSTEM_USER};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_env::{Component, Env};
 use std::time::Duration;
-
-/// Bytes of chance in a caller's nonce.
-const NONCE: usize = 24;
 
 /// A login that is under way.
 pub(crate) enum Login<'k> {

@@ -51,17 +51,16 @@ pub(super) fn rename(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) 
     let (to_db, to) = split(text(req.body, "to").unwrap_or_default());
     let (source, target) = (Target::Collection(from_db, from), Target::Collection(to_db, to));
     let is_system = from.starts_with("system.") || to.starts_with("system.");
+    if is_on(req.body, "dropTarget") && !who.may(target, &[DropCollection]) {
+        return Ok(false);
+    }
     if from_db == to_db && !is_system && who.may(Target::Database(from_db), &[RenameCollectionSameDB]) {
         let shows_more = who.may(target, &[Find]) && !who.may(source, &[Find]);
-        let drops = is_on(req.body, "dropTarget");
-        if !shows_more && (!drops || who.may(target, &[DropCollection])) {
+        if !shows_more {
             return Ok(true);
         }
     }
-    let drops = is_on(req.body, "dropTarget");
-    Ok(who.may(source, &[Find, DropCollection])
-        && who.may(target, &[Insert, CreateIndex])
-        && (!drops || who.may(target, &[DropCollection])))
+    Ok(who.may(source, &[Find, DropCollection]) && who.may(target, &[Insert, CreateIndex]))
 }
 
 /// Names alone may be seen by who has something to do there.
