@@ -92,8 +92,11 @@ pub fn has_unique_names(doc: &RawDoc) -> bool {
 }
 
 fn refused(flags: Flags, req: &Request<'_>) -> Error {
-    let mut shown = DocBuilder::new();
+    let (mut shown, mut room) = (DocBuilder::new(), UNAUTHORIZED_SHOWN_BYTES_MAX);
     for e in req.body {
+        // Whoever may not do it does not make the server spell megabytes.
+        let Some(left) = room.checked_sub(e.name_bytes().len() + e.data().len()) else { break };
+        room = left;
         match e.name_bytes() {
             b"pwd" if flags.has(Flags::SENSITIVE) => {
                 shown.str("pwd", "xxx");

@@ -228,6 +228,9 @@ fn what_was_granted_and_revoked_counts_at_once() {
         let (code, text) = u.err(find()).await;
         assert_eq!(code, 13);
         assert!(text.starts_with("not authorized on test to execute command { find: \"a\""), "{text}");
+        let (code, text) = u.err(doc! { "find": "a", "filter": doc! { "x": "y".repeat(100_000) } }).await;
+        assert_eq!(code, 13);
+        assert!(text.len() < 2 * pando_base::limits::UNAUTHORIZED_SHOWN_BYTES_MAX, "{}", text.len());
         let role = || list([doc! { "role": "read", "db": "test" }.into()]);
         boss.admin(doc! { "grantRolesToUser": "norole.", "roles": role() }).await;
         u.ok(find()).await;
