@@ -33,6 +33,7 @@ from pymongo.write_concern import WriteConcern
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import failover  # noqa: E402
+import secured  # noqa: E402
 
 # Lists in use at a time, and for how many seconds.
 LISTS, SPAN_S = 4, 3
@@ -228,6 +229,7 @@ def main():
     a = ap.parse_args()
     a.binary, a.mode, a.unsynced = os.path.abspath(a.binary), "kill", False
     home = pathlib.Path(a.dir or tempfile.mkdtemp(prefix="pando-drivers-"))
+    a.secured = secured.Secured("none", home / "secrets")
     members = [failover.Member(a, i, home) for i in range(failover.MEMBERS)]
     uri = f"mongodb://{','.join(m.name for m in members)}/?replicaSet=chaos"
     failed, took, stop, rust, judged = 0, [], threading.Event(), None, None

@@ -2,6 +2,7 @@
 """How long a real three-member set is without a primary, and whether it loses anything.
 
     failover.py BINARY [--mode kill|stop|stepdown|cut|all-down] [-n ROUNDS] [--port P] [--writers W] [--dir D] [--json FILE]
+                [--auth none|keyfile|x509]
 
 Three processes of BINARY form a set with default settings. W writers insert at w: "majority" all the time and note
 what was acknowledged. Each round does one thing to the primary, once all members are in their places:
@@ -16,7 +17,8 @@ what was acknowledged. Each round does one thing to the primary, once all member
 and measures until another member says it is a writable primary, and until a write is acknowledged. In the end every
 acknowledged document must be on every member, and dbHash must agree. With --unsynced (pandod only) a killed process
 loses all it had not synced; then half of the writers write at w: 1 with j: true, and what they were told is on disk must be
-in the collection or, rolled back by a new primary, in a rollback file. Standard library only; runs a mongod as well.
+in the collection or, rolled back by a new primary, in a rollback file. With --auth members log in to each other with a
+key or with certificates, and the writers with a password. Standard library only; runs a mongod as well.
 Ends with `N passed, N failed` (rounds; a lost document fails the last one).
 """
 import argparse
@@ -34,6 +36,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import secured  # noqa: E402
 import wire  # noqa: E402
 
 MEMBERS = 3
@@ -52,7 +55,8 @@ class Member:
 
     def start(self):
         cmd = [self.a.binary, "--dbpath", str(self.home), "--port", str(self.port), "--replSet", "chaos",
-               "--logpath", str(self.home / "log"), "--logappend", "--bind_ip", f"127.0.0.1,{self.host}"]
+               "--logpath", str(self.home / "log"), "--logappend", "--bind_ip", f"127.0.0.1,{self.host}",
+               *self.a.secured.flags()]
         if self.a.unsynced:
             cmd += ["--setParameter", "enableTestCommands=1", "--setParameter", "unsyncedWritesInMemory=1"]
         if self.a.mode == "cut":
@@ -68,8 +72,12 @@ class Member:
         if sig == signal.SIGKILL:
             self.proc.wait()
 
+    def connect(self, timeout):
+        """Logged in, where that is asked for."""
+        return self.a.secured.log_in(wire.Conn(self.name, timeout=timeout))
+
     def ask(self, doc, db="admin", timeout=1.0):
-        c = wire.Conn(self.name, timeout=timeout)
+        c = self.connect(timeout)
         try:
             return c.command(db, doc)
         finally:
@@ -77,7 +85,11 @@ class Member:
 
     def hello(self, timeout=1.0):
         try:
-            return self.ask({"hello": 1}, timeout=timeout)
+            c = wire.Conn(self.name, timeout=timeout)
+            try:
+                return c.command("admin", {"hello": 1})
+            finally:
+                c.close()
         except (OSError, ValueError):
             return {}
 
@@ -136,7 +148,7 @@ class Writers:
                         at += 1
                         time.sleep(0.005)
                         continue
-                    conn = wire.Conn(m.name, timeout=15)
+                    conn = m.connect(15)
                 r = conn.command("chaos", {"insert": "c", "documents": [{"_id": key, "w": w}],
                                            "writeConcern": concern})
                 good = r.get("ok") == 1 and not r.get("writeErrors") and not r.get("writeConcernError")
@@ -147,7 +159,7 @@ class Writers:
                 if r.get("ok") != 1:
                     conn.close()
                     conn, at = None, at + 1
-            except (OSError, ValueError):
+            except (OSError, ValueError, RuntimeError):
                 with self.lock:
                     self.unknown.append(key)
                 conn, at = None, at + 1
@@ -175,10 +187,13 @@ def start_set(members, name):
             raise SystemExit("the members do not answer within a minute")
         time.sleep(0.1)
     config = {"_id": name, "members": [{"_id": m.i, "host": m.name} for m in members]}
-    r = members[0].ask({"replSetInitiate": config}, timeout=30)
+    # Until there is a user, whoever comes from this host may do this.
+    r = wire.Conn(members[0].name, timeout=30).command("admin", {"replSetInitiate": config})
     if r.get("ok") != 1:
         raise SystemExit(f"replSetInitiate: {r}")
-    settle(members)
+    primary = settle(members)
+    if primary.a.secured.asks_for_logins:
+        primary.a.secured.create_user(wire.Conn(primary.name, timeout=30))
 
 
 def settle(members):
@@ -282,7 +297,7 @@ def check(members, writers):
             time.sleep(0.1)
     time.sleep(1)
     for m in members:
-        c = wire.Conn(m.name, timeout=60)
+        c = m.connect(60)
         r = c.ok("chaos", {"find": "c", "projection": {"_id": 1}, "batchSize": 100_000,
                            "$readPreference": {"mode": "secondaryPreferred"}})
         have, cur = {d["_id"] for d in r["cursor"]["firstBatch"]}, r["cursor"]["id"]
@@ -328,11 +343,13 @@ def main():
     ap.set_defaults(last_kill=0)
     ap.add_argument("--rest", type=float, default=0.5, help="seconds of load before each round")
     ap.add_argument("--unsynced", action="store_true", help="a killed process loses what it had not synced")
+    ap.add_argument("--auth", choices=secured.KINDS, default="none")
     ap.add_argument("--dir")
     ap.add_argument("--json")
     a = ap.parse_args()
     a.binary = os.path.abspath(a.binary)
     home = pathlib.Path(a.dir or tempfile.mkdtemp(prefix="pando-chaos-"))
+    a.secured = secured.Secured(a.auth, home / "secrets")
     net = Net(a.mode == "cut")
     members = [Member(a, i, home) for i in range(MEMBERS)]
     passed, found, wrote, writers = 0, [], [], None

@@ -27,6 +27,7 @@ import threading
 import time
 
 import failover
+import secured
 
 CROWD, ROOM, CROWD_S = 400, 60, 8
 PAUSES = 5
@@ -180,6 +181,7 @@ def main():
     a = p.parse_args()
     a.binary = os.path.abspath(a.binary)
     home = pathlib.Path(a.dir or tempfile.mkdtemp(prefix="pando-steady-"))
+    a.secured = secured.Secured("none", home / "secrets")
     if a.mode == "slow":
         source, a.shim = home / "shim.c", home / "shim.so"
         source.write_text(SHIM)

@@ -3,7 +3,12 @@
 Used by tests that must see exact bytes, or that must run without any driver.
 Documents are trees as described in `ejson`.
 """
+import base64
+import functools
+import hashlib
+import hmac
 import itertools
+import os
 import re
 import socket
 import struct
@@ -81,6 +86,20 @@ class Conn:
             raise RuntimeError(f"{str(cmd)[:300]} -> {str(r)[:600]}")
         return r
 
+    def log_in(self, user, password, db="admin"):
+        """By SCRAM-SHA-256; passwords are plain ASCII."""
+        bare = f"n={user},r={base64.b64encode(os.urandom(18)).decode()}"
+        start = {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": ejson.BIN(f"n,,{bare}".encode()), "options": {"skipEmptyExchange": True}}
+        r = self.ok(db, start)
+        challenge = base64.b64decode(r["payload"]["$binary"]["base64"]).decode()
+        asked = dict(part.split("=", 1) for part in challenge.split(","))
+        salted = salted_password(password, asked["s"], int(asked["i"]))
+        key = hmac.digest(salted, b"Client Key", "sha256")
+        without_proof = f"c=biws,r={asked['r']}"
+        signature = hmac.digest(hashlib.sha256(key).digest(), f"{bare},{challenge},{without_proof}".encode(), "sha256")
+        proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signature))).decode()
+        self.ok(db, {"saslContinue": 1, "conversationId": r["conversationId"], "payload": ejson.BIN(f"{without_proof},p={proof}".encode())})
+
     def cursor(self, db, cmd, batch=None):
         """All documents of a find or aggregate."""
         r = self.ok(db, cmd)["cursor"]
@@ -93,3 +112,8 @@ class Conn:
             r = self.ok(db, more)["cursor"]
             out += r["nextBatch"]
         return out
+
+
+@functools.lru_cache(maxsize=64)
+def salted_password(password, salt, iterations):
+    return hashlib.pbkdf2_hmac("sha256", password.encode(), base64.b64decode(salt), iterations)

@@ -8,23 +8,25 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::sync::Arc;
 
 /// Permissions of the group and of others; whoever has root's files by its group may read them.
 const OTHERS: u32 = 0o077;
 
 /// The keys of the file that was given, if one was; the log tells why it cannot be used.
-pub(crate) fn read_given(path: Option<&Path>, log: &Log) -> Result<Option<Arc<ClusterKeys>>, Error> {
-    let Some(path) = path else { return Ok(None) };
-    let keys = read(path).inspect_err(|e| {
-        log.info(Component::Access, 20254, "Read security file failed", |a| {
-            a.str("error", &e.message);
-        });
-    })?;
-    Ok(Some(keys))
+pub(crate) fn read_given(path: Option<&Path>, log: &Log) -> Result<Option<ClusterKeys>, Error> {
+    let Some(path) = path.map(Path::to_owned) else { return Ok(None) };
+    let log = log.clone();
+    let reads = move || {
+        read(&path).inspect_err(|e| {
+            log.info(Component::Access, 20254, "Read security file failed", |a| {
+                a.str("error", &e.message);
+            });
+        })
+    };
+    ClusterKeys::read(Box::new(reads)).map(Some)
 }
 
-fn read(path: &Path) -> Result<Arc<ClusterKeys>, Error> {
+fn read(path: &Path) -> Result<Keyfile, Error> {
     let name = path.display();
     let wrong = |text: String| Error::new(ErrorCode::BadValue, text);
     let unreadable = |e: std::io::Error| wrong(format!("Error reading file {name}: {e}"));
@@ -41,5 +43,5 @@ fn read(path: &Path) -> Result<Arc<ClusterKeys>, Error> {
     }
     let parsed = Keyfile::parse(&name.to_string(), &text);
     zeroize::Zeroize::zeroize(&mut text);
-    Ok(Arc::new(ClusterKeys::new(parsed?)))
+    parsed
 }

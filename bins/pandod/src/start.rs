@@ -6,7 +6,7 @@ use crate::panics;
 use crate::tls;
 use crate::version;
 use crate::watchdog;
-use pando_auth::ClusterKeys;
+use pando_auth::ClusterAuth;
 use pando_base::Error;
 use pando_command::params::Param;
 use pando_env::log::{Attrs, LogSink, push_json_string};
@@ -227,7 +227,8 @@ async fn listen_and_open(
     let unix = config.unix_socket_dir.as_ref().and_then(|d| d.to_str());
     let bound =
         listener::bind(&env, &config.bind, config.port, unix).await.map_err(|e| Failure::listen(&e))?;
-    let secured = Secured { tls: secured, cluster_keys };
+    let cluster_auth = Arc::new(ClusterAuth::new(config.security.cluster_auth, cluster_keys));
+    let secured = Secured { tls: secured, cluster_auth };
     let server = start(env, config, bound.port(), host, secured).await.map_err(Failure::open)?;
     let running = Running { port: bound.port(), server };
     Ok((signals, bound, running))
@@ -236,7 +237,7 @@ async fn listen_and_open(
 /// What a server proves itself with.
 struct Secured {
     tls: Option<Arc<Tls>>,
-    cluster_keys: Option<Arc<ClusterKeys>>,
+    cluster_auth: Arc<ClusterAuth>,
 }
 
 async fn start(
@@ -244,9 +245,10 @@ async fn start(
     config: &Config,
     port: u16,
     host: Arc<RealHost>,
-    Secured { tls: secured, cluster_keys }: Secured,
+    Secured { tls: secured, cluster_auth }: Secured,
 ) -> Result<Arc<Server>, Error> {
     let params = config.params().map_err(Error::bad_value)?;
+    params.force_text(Param::clusterAuthMode, cluster_auth.mode().name());
     params.force_text(Param::tlsMode, tls::mode_of(secured.as_ref()).name());
     watchdog::start(&env.log, params.int(Param::syncStallSecs))?;
     crate::allocator::start()?;
@@ -266,8 +268,7 @@ async fn start(
         oplog_min_retention: config.oplog_min_retention,
         majority_reads: config.majority_reads,
         asks_for_logins: config.security.authorization,
-        cluster_keys,
-        cluster_auth: config.security.cluster_auth,
+        cluster_auth,
         signs_cluster_times: config.security.authorization,
         port,
         bind_ips: config.bind.clone(),

@@ -1,4 +1,4 @@
-//! Whom a certificate's subject stands for, and how members of a cluster prove that they are.
+//! Whom a certificate's subject stands for.
 //!
 //! A subject is text as RFC 2253 spells it. It names a user of `$external`, or a member: whose organisation, units and domain components
 //! are those of the server's own certificate.
@@ -41,38 +41,6 @@ fn attributes(subject: &str) -> Vec<&str> {
     }
     parts.push(&subject[begins..]);
     parts
-}
-
-/// `security.clusterAuthMode`: what a member proves itself with, and what it takes of others. The two in the middle are for changing from
-/// one end to the other without a stop.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum ClusterAuthMode {
-    #[default]
-    KeyFile,
-    SendKeyFile,
-    SendX509,
-    X509,
-}
-
-impl ClusterAuthMode {
-    pub fn of_name(name: &str) -> Option<ClusterAuthMode> {
-        Some(match name {
-            "keyFile" => ClusterAuthMode::KeyFile,
-            "sendKeyFile" => ClusterAuthMode::SendKeyFile,
-            "sendX509" => ClusterAuthMode::SendX509,
-            "x509" => ClusterAuthMode::X509,
-            _ => return None,
-        })
-    }
-    pub fn shows_certificate(self) -> bool {
-        matches!(self, ClusterAuthMode::SendX509 | ClusterAuthMode::X509)
-    }
-    pub fn takes_certificates(self) -> bool {
-        self != ClusterAuthMode::KeyFile
-    }
-    pub fn takes_keys(self) -> bool {
-        self != ClusterAuthMode::X509
-    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 mod action;
 mod authority;
 pub mod certificate;
-mod cluster_keys;
+pub mod cluster;
 mod keyfile;
 pub mod login;
 mod mechanism;
@@ -28,7 +28,7 @@ mod user;
 
 pub use action::{Action, ActionSet};
 pub use authority::{Authority, SYSTEM_USER};
-pub use cluster_keys::ClusterKeys;
+pub use cluster::{ClusterAuth, ClusterAuthMode, ClusterKeys};
 pub use keyfile::Keyfile;
 pub use login::Login;
 pub use mechanism::Mechanism;

@@ -138,6 +138,8 @@ pub const SCRAM_ITERATIONS_ASKED_MIN: u32 = 4096;
 pub const KEYFILE_BYTES_MAX: usize = 64 * 1024;
 /// Characters of a key that members share (MongoDB's bounds).
 pub const KEYFILE_KEY_CHARS: std::ops::RangeInclusive<usize> = 6..=1024;
+/// What keys of members come to under salts of others, kept by each process.
+pub const SALTED_KEYS_KEPT_MAX: usize = 128;
 /// Log lines kept in memory for `getLog` (MongoDB's number).
 pub const LOG_RING_LINES: usize = 1024;
 /// Connections at the same time (MongoDB's default for `maxConns`); file descriptors usually run out earlier.

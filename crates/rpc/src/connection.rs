@@ -10,22 +10,13 @@ use crate::exhaust::Exhaust;
 use crate::failure::{CallResult, Failure};
 use crate::gossip::Gossips;
 use crate::handshake::{self, Peer};
-use pando_auth::ClusterKeys;
+use pando_auth::ClusterAuth;
 use pando_base::limits;
 use pando_bson::{DocBuilder, RawDoc};
 use pando_env::{Env, Stream};
 use pando_wire::{WireError, flags};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How a member proves to another that it is one.
-#[derive(Clone, Debug)]
-pub enum MemberLogin {
-    /// With a key of their keyfile.
-    Keys(Arc<ClusterKeys>),
-    /// With the certificate of the TLS handshake.
-    Certificate,
-}
 
 /// How to connect.
 #[derive(Clone, Debug)]
@@ -36,8 +27,8 @@ pub struct Options {
     pub name: &'static str,
     /// As a member of the set. Members say in every command what a client leaves to defaults, and see more of the oplog.
     pub internal: bool,
-    /// Logs in as a member.
-    pub login: Option<MemberLogin>,
+    /// How it logs in as a member, if members do.
+    pub login: Arc<ClusterAuth>,
 }
 
 impl Default for Options {
@@ -46,7 +37,7 @@ impl Default for Options {
             connect_limit: Duration::from_millis(limits::RPC_CONNECT_MS),
             name: "PandoDB Internal Client",
             internal: true,
-            login: None,
+            login: Arc::default(),
         }
     }
 }

@@ -75,7 +75,7 @@ fn hello(options: &Options, login: Option<&Login>) -> DocBuf {
 }
 
 pub(crate) async fn run(c: &mut Connection, options: &Options) -> CallResult<Peer> {
-    let mut login = options.login.as_ref().map(|login| Login::begin(c.env(), login));
+    let mut login = options.login.shows().map(|shown| Login::begin(c.env(), shown));
     let reply = c.call(&hello(options, login.as_ref()), options.connect_limit).await?;
     let challenge = reply.get("speculativeAuthenticate").and_then(|v| v.as_doc()).map(RawDoc::to_buf);
     let peer = peer_of(reply);

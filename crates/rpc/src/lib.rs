@@ -25,10 +25,11 @@ mod login;
 mod pool;
 mod retry;
 
-pub use connection::{Connection, MemberLogin, Options, Sequence};
+pub use connection::{Connection, Options, Sequence};
 pub use exhaust::Exhaust;
 pub use failure::{CallResult, Effect, Failure, Kind};
 pub use gossip::Gossip;
 pub use handshake::Peer;
+pub use pando_auth::ClusterAuth;
 pub use pool::{Bounds, HostConnections, Lease, Pool};
 pub use retry::{Retry, may_retry};

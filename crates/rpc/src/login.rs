@@ -7,32 +7,34 @@
 //! ```
 //! A peer that does not know the key learns nothing by it, and its own proof is checked, too.
 
-use crate::connection::{Connection, MemberLogin};
+use crate::connection::Connection;
 use crate::failure::{CallResult, Failure};
 use pando_auth::certificate::{EXTERNAL, X509};
+use pando_auth::cluster::Shown;
 use pando_auth::scram::{Client, NONCE};
 use pando_auth::{ClusterKeys, SYSTEM_USER};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_env::{Component, Env};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A login that is under way.
-pub(crate) enum Login<'k> {
-    Key(Conversation<'k>),
+pub(crate) enum Login {
+    Key(Conversation),
     Certificate,
 }
 
-pub(crate) struct Conversation<'k> {
-    keys: &'k ClusterKeys,
+pub(crate) struct Conversation {
+    keys: Arc<ClusterKeys>,
     scram: Client,
     first: Vec<u8>,
 }
 
-impl<'k> Login<'k> {
-    pub(crate) fn begin(env: &Env, login: &'k MemberLogin) -> Login<'k> {
-        match login {
-            MemberLogin::Certificate => Login::Certificate,
-            MemberLogin::Keys(keys) => {
+impl Login {
+    pub(crate) fn begin(env: &Env, shown: Shown) -> Login {
+        match shown {
+            Shown::Certificate => Login::Certificate,
+            Shown::Key(keys) => {
                 let mut nonce = [0; NONCE];
                 env.rng.fill(&mut nonce);
                 let (scram, first) = keys.speak(&nonce);
@@ -93,7 +95,7 @@ impl<'k> Login<'k> {
     }
 }
 
-impl Conversation<'_> {
+impl Conversation {
     async fn end(&mut self, c: &mut Connection, challenge: &RawDoc, limit: Duration) -> CallResult<()> {
         let unreadable =
             |c: &Connection| Failure::protocol(c.addr(), "a login was answered without a payload");

@@ -1,14 +1,12 @@
 //! What the process is told when it starts.
 
-use pando_auth::ClusterKeys;
-use pando_auth::certificate::ClusterAuthMode;
+use pando_auth::ClusterAuth;
 use pando_base::limits;
 use pando_bson::DocBuf;
 use pando_command::Params;
 use pando_env::Host;
 use pando_env::host::NoHost;
 use pando_env::tls::Certificates;
-use pando_rpc::MemberLogin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,10 +48,8 @@ pub struct Config {
     pub oplog_min_retention: Duration,
     /// `--auth`: clients may do what they have been granted, and log in for it.
     pub asks_for_logins: bool,
-    /// `--keyFile`: what members log in to each other with.
-    pub cluster_keys: Option<Arc<ClusterKeys>>,
-    /// `--clusterAuthMode`
-    pub cluster_auth: ClusterAuthMode,
+    /// `--keyFile` and `--clusterAuthMode`: how members log in to each other.
+    pub cluster_auth: Arc<ClusterAuth>,
     /// Whether times that clients hand on must be signed. As with MongoDB, they are where clients have to say who they are.
     pub signs_cluster_times: bool,
     /// `--enableMajorityReadConcern`. Without it stable follows what is written, not what is committed, and what a rollback
@@ -81,8 +77,7 @@ impl Default for Config {
             allocator: "system",
             oplog_min_retention: Duration::ZERO,
             asks_for_logins: false,
-            cluster_keys: None,
-            cluster_auth: ClusterAuthMode::default(),
+            cluster_auth: Arc::default(),
             signs_cluster_times: false,
             majority_reads: true,
             writes_per_worker: limits::APPLY_ENTRIES_PER_WORKER_MIN,
@@ -91,14 +86,6 @@ impl Default for Config {
 }
 
 impl Config {
-    /// How this server logs in to other members.
-    pub(crate) fn member_login(&self) -> Option<MemberLogin> {
-        match (self.cluster_auth.shows_certificate(), &self.cluster_keys) {
-            (true, _) => Some(MemberLogin::Certificate),
-            (false, Some(keys)) => Some(MemberLogin::Keys(keys.clone())),
-            (false, None) => None,
-        }
-    }
     /// `host:port` as statistics name this server.
     pub fn host_port(&self) -> String {
         format!("{}:{}", self.host.facts().hostname, self.port)

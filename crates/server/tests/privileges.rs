@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used)]
 
 use pando_auth::roles::Resolved;
-use pando_auth::{Action, ActionSet, Authority, ClusterKeys, Keyfile, Privileges, UserName};
+use pando_auth::{
+    Action, ActionSet, Authority, ClusterAuth, ClusterAuthMode, ClusterKeys, Privileges, UserName,
+};
 use pando_bson::{Bson, Document, doc};
 use pando_command::{COMMANDS, OpCtx, Registry, Request, privilege};
 use pando_testserver::{Client, Running, Set, World, run};
@@ -280,9 +282,13 @@ fn cursors_and_sessions_are_their_users() {
     });
 }
 
+fn member_keys(keys: &str) -> Arc<ClusterAuth> {
+    let keys = ClusterKeys::fixed(keys).unwrap();
+    Arc::new(ClusterAuth::new(ClusterAuthMode::KeyFile, Some(keys)))
+}
+
 fn keyed(config: &mut pando_server::Config, keys: &str) {
-    let keyfile = Keyfile::parse("keyfile", keys).unwrap();
-    config.cluster_keys = Some(Arc::new(ClusterKeys::new(keyfile)));
+    config.cluster_auth = member_keys(keys);
     config.asks_for_logins = true;
     config.signs_cluster_times = true;
     config.params.set_at_startup("scramSHA256IterationCount", "5000").unwrap();
@@ -404,10 +410,7 @@ fn a_connection_with_another_key_is_refused() {
             })
             .await;
         let at = format!("127.0.0.1:{}", server.port);
-        let with = |key: &str| {
-            let keys = Arc::new(ClusterKeys::new(Keyfile::parse("keyfile", key).unwrap()));
-            pando_rpc::Options { login: Some(pando_rpc::MemberLogin::Keys(keys)), ..Default::default() }
-        };
+        let with = |key: &str| pando_rpc::Options { login: member_keys(key), ..Default::default() };
         let env = world.env();
         let refused = pando_rpc::Connection::connect(&env, &at, &with("b3RoZXIga2V5")).await.err().unwrap();
         assert_eq!(refused.code().0, 18, "{refused}");

@@ -3,10 +3,12 @@
 use super::credentials::{client_key, salted_password, server_key};
 use super::digest::{Key, hash, hmac};
 use super::message::{ServerFirst, bad, escaped};
+use crate::cluster::SaltedKeys;
 use crate::{Mechanism, Password};
 use pando_base::Result;
 use pando_base::limits::{SCRAM_ITERATIONS_ASKED_MIN, SCRAM_ITERATIONS_MAX};
 use pando_bson::extjson::{base64, unbase64};
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub struct Client {
@@ -17,6 +19,7 @@ pub struct Client {
     bare: String,
     /// The server's proof, once it is known what it has to be.
     awaited: Option<Key>,
+    salted: Option<Arc<SaltedKeys>>,
 }
 
 impl Client {
@@ -25,7 +28,24 @@ impl Client {
         let nonce = base64(nonce);
         let bare = format!("n={},r={nonce}", escaped(user));
         let payload = format!("n,,{bare}").into_bytes();
-        (Client { mechanism, user: user.to_owned(), password, nonce, bare, awaited: None }, payload)
+        let user = user.to_owned();
+        (Client { mechanism, user, password, nonce, bare, awaited: None, salted: None }, payload)
+    }
+    /// Hashes the password once for each salt, and keeps what it comes to there.
+    pub(crate) fn keeping(self, salted: Arc<SaltedKeys>) -> Client {
+        Client { salted: Some(salted), ..self }
+    }
+    fn salted(&self, salt: &[u8], iterations: u32) -> Result<Key> {
+        let m = self.mechanism;
+        let kept = self.salted.as_deref();
+        if let Some(key) = kept.and_then(|kept| kept.get(m, &self.password, salt, iterations)) {
+            return Ok(key);
+        }
+        let key = salted_password(m, &self.user, &self.password, salt, iterations)?;
+        if let Some(kept) = kept {
+            kept.keep(m, &self.password, salt, iterations, &key);
+        }
+        Ok(key)
     }
 
     /// The proof for a challenge.
@@ -38,7 +58,7 @@ impl Client {
             return Err(bad(format!("The SCRAM server asks for {} iterations", asked.iterations)));
         }
         let m = self.mechanism;
-        let salted = salted_password(m, &self.user, &self.password, &asked.salt, asked.iterations)?;
+        let salted = self.salted(&asked.salt, asked.iterations)?;
         let without_proof = format!("c=biws,r={}", asked.nonce);
         let challenge = String::from_utf8_lossy(challenge);
         let all = format!("{},{challenge},{without_proof}", self.bare);

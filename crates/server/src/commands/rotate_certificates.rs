@@ -1,5 +1,5 @@
-//! `rotateCertificates`: reads the files of `net.tls` again, for connections from now on. If one of them cannot be used, nothing
-//! changes. Without TLS there are none, and nothing is left to do.
+//! `rotateCertificates`: reads the files of `net.tls`, and the keyfile, again, for connections from now on. If one of them cannot be used,
+//! nothing changes. (6.0.5 reads a keyfile once, and wants a restart of each member for another key.)
 
 use super::prelude::*;
 use pando_env::Component;
@@ -11,6 +11,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             "message" => message = Some(arg.str()?),
             _ => return Err(arg.unknown()),
         }
+    }
+    // The keys first: they are one file, and replaced as a whole.
+    if let Some(keys) = server.config.cluster_auth.keys() {
+        keys.read_again()?;
     }
     let text = match &server.config.certificates {
         Some(certificates) => {

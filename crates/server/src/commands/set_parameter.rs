@@ -33,6 +33,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     for (i, (row, v)) in rows.iter().enumerate() {
         let was = match (row.kind, row.param) {
             (Kind::Log, _) => set_log(server, row, v)?,
+            (_, Param::clusterAuthMode) => Some(set_cluster_auth_mode(server, row, v)?),
             (_, Param::tlsMode) => Some(set_tls_mode(server, row, v)?),
             _ => Some(params.set(row, v)?),
         };
@@ -66,6 +67,14 @@ fn set_tls_mode(server: &Server, row: &ParamRow, v: &Value<'_>) -> Result<pando_
             )));
         }
     }
+    server.instance.params.set(row, v)
+}
+
+fn set_cluster_auth_mode(server: &Server, row: &ParamRow, v: &Value<'_>) -> Result<pando_bson::Bson> {
+    let name = v.as_str().map_or_else(|| v.to_string(), str::to_owned);
+    let certificates = server.config.certificates.as_ref();
+    let dials_tls = certificates.is_some_and(|c| c.mode().dials());
+    server.config.cluster_auth.set_mode(&name, dials_tls)?;
     server.instance.params.set(row, v)
 }
 

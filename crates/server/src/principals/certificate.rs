@@ -61,7 +61,7 @@ impl Principals {
     fn admit_subject(&self, client: &Client, subject: &str, speculative: bool) -> Result<()> {
         let by = Way::Certificate;
         let user = if self.is_members(subject) {
-            if !self.config.cluster_auth.takes_certificates() {
+            if !self.config.cluster_auth.mode().takes_certificates() {
                 return Err(Error::new(
                     ErrorCode::AuthenticationFailed,
                     "The provided certificate can only be used for cluster authentication, not client authentication. \

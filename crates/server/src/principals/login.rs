@@ -121,8 +121,7 @@ impl Principals {
         client.env.rng.fill(&mut salt);
         let none =
             || Error::new(ErrorCode::AuthenticationFailed, "This server was started without a keyfile");
-        let takes_keys = self.config.cluster_auth.takes_keys();
-        let accepted = match self.config.cluster_keys.as_ref().filter(|_| takes_keys) {
+        let accepted = match self.config.cluster_auth.takes() {
             Some(keys) => keys.accepted(mechanism, &salt, iterations),
             None => Err(none()),
         };

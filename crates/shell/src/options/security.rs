@@ -1,7 +1,7 @@
 //! Who has to log in, and what members log in to each other with.
 
 use super::{Refusal, Settings};
-use pando_auth::certificate::ClusterAuthMode;
+use pando_auth::ClusterAuthMode;
 use std::path::{Path, PathBuf};
 
 /// `security` of the configuration.
@@ -29,10 +29,14 @@ pub(super) fn of_settings(s: &Settings, cwd: &Path) -> Result<Security, Refusal>
         None => None,
     };
     if s.flag("auth") && s.flag("noauth") {
-        return Err("BadValue: Cannot specify both --auth and --noauth".to_owned());
+        return Err("BadValue: auth is not allowed when noauth is specified".to_owned());
+    }
+    if s.flag("noauth") && key_file.is_some() {
+        return Err("BadValue: security.keyFile is not allowed when noauth is specified".to_owned());
     }
     let cluster_auth = match s.text("security.clusterAuthMode") {
-        None => ClusterAuthMode::default(),
+        None if key_file.is_some() => ClusterAuthMode::KeyFile,
+        None => ClusterAuthMode::Undefined,
         Some(name) => ClusterAuthMode::of_name(name)
             .ok_or_else(|| format!("BadValue: unsupported value for clusterAuthMode {name}"))?,
     };
@@ -81,11 +85,14 @@ mod tests {
         let key_file = Some(PathBuf::from("/etc/k"));
         assert_eq!(
             of("--keyFile k").unwrap(),
-            Security { authorization: true, key_file: key_file.clone(), ..Security::default() }
+            Security {
+                authorization: true,
+                key_file: key_file.clone(),
+                cluster_auth: ClusterAuthMode::KeyFile
+            }
         );
-        let open = Security { authorization: false, key_file, ..Security::default() };
+        let open = Security { authorization: false, key_file, cluster_auth: ClusterAuthMode::KeyFile };
         assert_eq!(of("--keyFile k --transitionToAuth").unwrap(), open);
-        assert_eq!(of("--keyFile k --noauth").unwrap(), open);
         assert!(of("--auth").unwrap().authorization);
         assert!(of("--clusterAuthMode x509 --tlsMode requireTLS").unwrap().authorization);
     }
@@ -94,6 +101,7 @@ mod tests {
     fn what_contradicts_itself_is_refused() {
         for line in [
             "--auth --noauth",
+            "--keyFile k --noauth",
             "--transitionToAuth",
             "--transitionToAuth --keyFile k --auth",
             "--clusterAuthMode x509",

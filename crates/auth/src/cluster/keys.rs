@@ -5,22 +5,33 @@
 //!   called    `__system` of `local` has one salt, and each key of the file is right
 //! ```
 
+use super::SaltedKeys;
 use crate::authority::SYSTEM_USER;
 use crate::scram::{Client, Credentials};
 use crate::{Keyfile, Mechanism, Password};
 use pando_base::Result;
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Reads the keyfile.
+pub type ReadsKeyfile = Box<dyn Fn() -> Result<Keyfile> + Send + Sync>;
+
 /// Of one process; its file may be read again while it runs.
-#[derive(Debug)]
 pub struct ClusterKeys {
+    reads: ReadsKeyfile,
     state: Mutex<State>,
     /// Which key is spoken with.
     speaks: AtomicUsize,
+    salted: Arc<SaltedKeys>,
 }
 
-#[derive(Debug)]
+impl fmt::Debug for ClusterKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClusterKeys(..)")
+    }
+}
+
 struct State {
     keyfile: Arc<Keyfile>,
     /// Of each key and mechanism, once somebody has asked: making them takes a while on purpose.
@@ -31,24 +42,39 @@ struct State {
 pub(crate) const MECHANISM: Mechanism = Mechanism::ScramSha256;
 
 impl ClusterKeys {
-    pub fn new(keyfile: Keyfile) -> ClusterKeys {
-        let state = State { keyfile: Arc::new(keyfile), accepted: Vec::new() };
-        ClusterKeys { state: Mutex::new(state), speaks: AtomicUsize::new(0) }
+    /// The keys that `reads` finds now.
+    pub fn read(reads: ReadsKeyfile) -> Result<ClusterKeys> {
+        let state = State { keyfile: Arc::new(reads()?), accepted: Vec::new() };
+        Ok(ClusterKeys {
+            reads,
+            state: Mutex::new(state),
+            speaks: AtomicUsize::new(0),
+            salted: Arc::default(),
+        })
+    }
+    /// Keys that are in no file.
+    pub fn fixed(text: &str) -> Result<ClusterKeys> {
+        let text = text.to_owned();
+        ClusterKeys::read(Box::new(move || Keyfile::parse("keyfile", &text)))
     }
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// From now on these keys. Whoever is logged in stays so.
-    pub fn replace(&self, keyfile: Keyfile) {
+    /// Reads the file again: from now on its keys count. Whoever is logged in stays so. A file that cannot be used changes nothing.
+    pub fn read_again(&self) -> Result<()> {
+        let keyfile = Arc::new((self.reads)()?);
         let mut state = self.lock();
-        state.keyfile = Arc::new(keyfile);
+        state.keyfile = keyfile;
         state.accepted.clear();
         self.speaks.store(0, Relaxed);
+        self.salted.clear();
+        Ok(())
     }
 
     /// Begins a login to another member: the conversation, and its first message.
     pub fn speak(&self, nonce: &[u8]) -> (Client, Vec<u8>) {
-        Client::start(MECHANISM, SYSTEM_USER.0, self.spoken(), nonce)
+        let (client, first) = Client::start(MECHANISM, SYSTEM_USER.0, self.spoken(), nonce);
+        (client.keeping(self.salted.clone()), first)
     }
     fn spoken(&self) -> Password {
         let keyfile = self.lock().keyfile.clone();
@@ -97,7 +123,7 @@ mod tests {
 
     fn keys(listed: &[&str]) -> ClusterKeys {
         let text: String = listed.iter().map(|k| format!("- {k}\n")).collect();
-        ClusterKeys::new(Keyfile::parse("k", &text).unwrap())
+        ClusterKeys::fixed(&text).unwrap()
     }
 
     fn logs_in(caller: &ClusterKeys, called: &ClusterKeys) -> bool {
@@ -142,5 +168,22 @@ mod tests {
         assert!(!logs_in(&both, &new));
         both.was_refused();
         assert!(logs_in(&both, &new));
+    }
+
+    #[test]
+    fn a_file_that_is_read_again_counts_as_a_whole_or_not_at_all() {
+        let text = Arc::new(Mutex::new(OLD.to_owned()));
+        let file = text.clone();
+        let read = ClusterKeys::read(Box::new(move || Keyfile::parse("k", &file.lock().unwrap()))).unwrap();
+        let (old, new) = (keys(&[OLD]), keys(&[NEW]));
+        // Twice, so that what is kept of the first time is used and has to be forgotten.
+        assert!(logs_in(&read, &old) && logs_in(&read, &old) && logs_in(&old, &read));
+        *text.lock().unwrap() = "short".to_owned();
+        assert!(read.read_again().is_err() && logs_in(&read, &old) && logs_in(&old, &read));
+        *text.lock().unwrap() = NEW.to_owned();
+        read.read_again().unwrap();
+        assert!(
+            !logs_in(&read, &old) && logs_in(&read, &new) && logs_in(&new, &read) && !logs_in(&old, &read)
+        );
     }
 }
