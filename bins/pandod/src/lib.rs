@@ -1,6 +1,7 @@
 //! The process around a server: what `pandod` and `pando up` share.
 
 pub mod allocator;
+mod audit;
 pub mod command_line;
 pub mod exit;
 mod keyfile;

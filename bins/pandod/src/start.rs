@@ -1,11 +1,13 @@
 //! A server's process from its configuration to its exit code: log, lock, listen, serve, stop.
 
+use crate::audit;
 use crate::exit;
 use crate::keyfile;
 use crate::panics;
 use crate::tls;
 use crate::version;
 use crate::watchdog;
+use pando_audit::AuditLog;
 use pando_auth::ClusterAuth;
 use pando_base::Error;
 use pando_command::params::Param;
@@ -224,20 +226,22 @@ async fn listen_and_open(
     if let Some(secured) = &secured {
         tls::watch_expiry(&env, secured, params.int(Param::tlsX509ExpirationWarningThresholdDays));
     }
+    let audit = audit::open(config.audit.as_ref(), &env).map_err(|e| Failure::initialize(&e))?;
     let unix = config.unix_socket_dir.as_ref().and_then(|d| d.to_str());
     let bound =
         listener::bind(&env, &config.bind, config.port, unix).await.map_err(|e| Failure::listen(&e))?;
     let cluster_auth = Arc::new(ClusterAuth::new(config.security.cluster_auth, cluster_keys));
-    let secured = Secured { tls: secured, cluster_auth };
+    let secured = Secured { tls: secured, cluster_auth, audit };
     let server = start(env, config, bound.port(), host, secured).await.map_err(Failure::open)?;
     let running = Running { port: bound.port(), server };
     Ok((signals, bound, running))
 }
 
-/// What a server proves itself with.
+/// What a server proves itself with, and where it accounts for what it does.
 struct Secured {
     tls: Option<Arc<Tls>>,
     cluster_auth: Arc<ClusterAuth>,
+    audit: Option<Arc<AuditLog>>,
 }
 
 async fn start(
@@ -245,7 +249,7 @@ async fn start(
     config: &Config,
     port: u16,
     host: Arc<RealHost>,
-    Secured { tls: secured, cluster_auth }: Secured,
+    Secured { tls: secured, cluster_auth, audit }: Secured,
 ) -> Result<Arc<Server>, Error> {
     let params = config.params().map_err(Error::bad_value)?;
     params.force_text(Param::clusterAuthMode, cluster_auth.mode().name());
@@ -268,6 +272,7 @@ async fn start(
         oplog_min_retention: config.oplog_min_retention,
         majority_reads: config.majority_reads,
         asks_for_logins: config.security.authorization,
+        audit,
         cluster_auth,
         signs_cluster_times: config.security.authorization,
         port,
@@ -312,8 +317,9 @@ async fn wait_for_the_end(server: &Server, signals: &mut Signals, log: &Log, sin
             }
             Some(Asked::RotateLog) => {
                 let done = sink.rotate();
+                let audited = server.rotate_audit_log();
                 log.info(Component::Control, 23166, "Log rotated", |a| {
-                    a.bool("ok", done.is_ok());
+                    a.bool("ok", done.is_ok() && audited.is_ok());
                 });
             }
         }

@@ -2,6 +2,7 @@
 
 use crate::transaction::open_txn;
 use crate::{Access, ByCtx};
+use pando_audit::Event;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Uuid};
 use pando_bson::RawDoc;
 use pando_catalog::{CollectionOptions, DropWhich, Dropped, IndexesCreated, IndexesDropped, Modified, Named};
@@ -84,7 +85,14 @@ impl Access {
     }
     /// Drops a collection, a time series or a view.
     pub async fn drop_collection(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Dropped> {
-        ctx.interruptible(self.outside_transaction(ctx)?.drop_collection(ns)).await?
+        let done = ctx.interruptible(self.outside_transaction(ctx)?.drop_collection(ns)).await?;
+        if let Err(e) = &done
+            && e.code == ErrorCode::NamespaceNotFound
+        {
+            // What is dropped is told by the catalog's observers, which nothing tells of what is not there.
+            ctx.client.audit(|| Event::drop_collection(ns.as_str(), e.code));
+        }
+        done
     }
     /// Drops a collection that the operation has made for itself, also when it is to stop: nobody else would before the next start.
     pub async fn drop_temporary(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Dropped> {

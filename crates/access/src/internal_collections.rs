@@ -29,7 +29,7 @@ pub struct InternalCollections {
 
 /// Validators are for users.
 const OP: WriteOp<'static> =
-    WriteOp { session: None, bypass_validation: true, from_migrate: false, image: None };
+    WriteOp { session: None, bypass_validation: true, of_server: true, from_migrate: false, image: None };
 
 impl InternalCollections {
     pub fn new(catalog: Catalog) -> InternalCollections {
@@ -188,7 +188,7 @@ impl InternalCollections {
         retry_conflicts(&self.catalog, interrupt, || {
             let mut unit = self.catalog.begin_write(&coll)?;
             let Some((rid, old)) = find_id(unit.txn(), &coll, id)? else { return Ok(None) };
-            unit.delete(&WriteOp::default(), &coll, &rid, RawDoc::trusted(&old), &[])?;
+            unit.delete(&OP, &coll, &rid, RawDoc::trusted(&old), &[])?;
             unit.commit().map(Some)
         })
         .await

@@ -109,6 +109,10 @@ impl Login {
     pub fn authority(&self, version: u64) -> Option<Arc<Authority>> {
         self.authority.as_ref().filter(|(of, _)| *of == version).map(|(_, may)| may.clone())
     }
+    /// What the user may do, as it was found out last.
+    pub fn last_authority(&self) -> Option<&Arc<Authority>> {
+        self.authority.as_ref().map(|(_, may)| may)
+    }
     pub fn keep_authority(&mut self, version: u64, may: Arc<Authority>) {
         self.authority = Some((version, may));
     }
@@ -121,8 +125,9 @@ impl Login {
         self.conversation = Some(Conversation { name, id, scram, speculative, in_text });
         answer
     }
-    pub fn give_up(&mut self) {
-        self.conversation = None;
+    /// Gives up the conversation that is open, if one is; returns whose it was.
+    pub fn give_up(&mut self) -> Option<(UserName, Mechanism)> {
+        self.conversation.take().map(|open| (open.name, open.scram.mechanism()))
     }
 
     /// Takes the client's next message: 17 where there is no conversation of that number. A mistake ends it.
@@ -169,12 +174,13 @@ impl Login {
         Ok(())
     }
 
-    /// Logs out who is of this database, and gives the conversation up.
-    pub fn leave(&mut self, db: &str) {
+    /// Logs out who is of this database, and gives the conversation up. Returns who that was.
+    pub fn leave(&mut self, db: &str) -> Option<UserName> {
         self.conversation = None;
-        self.user = self.user.take().filter(|u| u.name.db != db);
-        self.owner = self.owner.filter(|_| self.user.is_some());
         self.authority = None;
+        let left = self.user.take_if(|u| u.name.db == db)?;
+        self.owner = None;
+        Some(left.name)
     }
     /// The user is there no more.
     pub fn forget(&mut self) {

@@ -57,6 +57,8 @@ codes! {
     33 PrivilegeNotFound 0;
     34 CannotBackfillArray 0;
     35 UserModificationFailed 0;
+    37 FileRenameFailed 0;
+    38 FileNotOpen 0;
     40 ConflictingUpdateOperators 0;
     43 CursorNotFound RESUMABLE | CURSOR_INVALIDATED;
     46 LockBusy 0;
@@ -247,6 +249,7 @@ codes! {
     332 CannotDowngrade 0;
     334 MechanismUnavailable 0;
     335 TenantMigrationForgotten 0;
+    337 AuthenticationAbandoned 0;
     338 ReshardCollectionInProgress 0;
     339 NoSuchReshardCollection 0;
     340 ReshardCollectionCommitted 0;

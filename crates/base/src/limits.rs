@@ -24,10 +24,16 @@ pub const WRITE_BATCH_OPS_MAX: usize = 100_000;
 pub const DB_NAME_BYTES_MAX: usize = 63;
 /// `db.collection`, MongoDB's bound since 4.4.
 pub const NAMESPACE_BYTES_MAX: usize = 255;
+/// Of a command's arguments, as much is kept in the audit log; what was left out is counted beside them.
+pub const AUDIT_ARGS_BYTES_MAX: usize = 1 << 20;
+/// Of an event that goes to syslog; daemons cut at a few kilobytes, and the socket takes no more than about 200.
+pub const SYSLOG_RECORD_BYTES_MAX: usize = 64 << 10;
 /// Of a command that somebody may not run, as much is shown in the refusal.
 pub const UNAUTHORIZED_SHOWN_BYTES_MAX: usize = 4096;
 /// Logins that may fail from one address before the next ones wait.
 pub const LOGIN_FAILURES_FREE: u32 = 5;
+/// Failed logins of one address that the log has a line for, a minute; the next line says how many were left out.
+pub const LOGIN_FAILURES_LOGGED_A_MINUTE_MAX: u32 = 20;
 /// After a minute without a failure they are forgotten.
 pub const LOGIN_FAILURES_FORGOTTEN_SECS: u64 = 60;
 /// Addresses of which failures are counted.

@@ -7,6 +7,7 @@
 //! ```
 //! What a statement needs beside (a collection that a stage reads, another's cursor) is part of what the command says.
 
+use crate::audit;
 use crate::privilege::{Privileges, Resource};
 use crate::spec::{Command, Flags, Registry};
 use crate::{Node, OpCtx, Request};
@@ -18,6 +19,14 @@ use std::collections::BTreeSet;
 
 /// 13 where the client may not run this command.
 pub(crate) fn check<S: Node>(spec: &Command<S>, node: &S, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
+    let done = decide(spec, node, ctx, req);
+    if done.is_ok() && spec.privileges != Privileges::Open {
+        audit::allowed(&ctx.client, spec.flags, req);
+    }
+    done
+}
+
+fn decide<S: Node>(spec: &Command<S>, node: &S, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
     let client = &ctx.client;
     if !client.instance.asks_for_logins() || !client.is_connection() || spec.privileges == Privileges::Open {
         return Ok(());
@@ -93,18 +102,11 @@ pub fn has_unique_names(doc: &RawDoc) -> bool {
 
 fn refused(flags: Flags, req: &Request<'_>) -> Error {
     let (mut shown, mut room) = (DocBuilder::new(), UNAUTHORIZED_SHOWN_BYTES_MAX);
-    for e in req.body {
+    for e in &*crate::secrets::shown(req.name, flags, req.db, req.body) {
         // Whoever may not do it does not make the server spell megabytes.
         let Some(left) = room.checked_sub(e.name_bytes().len() + e.data().len()) else { break };
         room = left;
-        match e.name_bytes() {
-            b"pwd" if flags.has(Flags::SENSITIVE) => {
-                shown.str("pwd", "xxx");
-            }
-            _ => {
-                shown.elem(e);
-            }
-        }
+        shown.elem(e);
     }
     let mut shown = shown.finish().to_string();
     if shown.len() > UNAUTHORIZED_SHOWN_BYTES_MAX {

@@ -8,8 +8,9 @@ use crate::client_metadata;
 use crate::generic_args::SessionId;
 use crate::instance::Instance;
 use crate::spec::Flags;
+use pando_audit::{Event, Place};
 use pando_auth::Login;
-use pando_base::{Error, ErrorCode, OpTime, Result, limits};
+use pando_base::{Error, ErrorCode, OpTime, Result, Uuid, limits};
 use pando_bson::{DocBuf, RawDoc, Value};
 use pando_env::op_locks::OpLocks;
 use pando_env::sync::Notify;
@@ -46,6 +47,7 @@ pub struct Client {
     api_told: crate::api_versions::Told,
     login: Mutex<Login>,
     secured: OnceLock<Secured>,
+    pub(crate) audited_as: OnceLock<Uuid>,
 }
 
 /// The client document of the first hello.
@@ -123,6 +125,7 @@ impl Client {
             api_told: crate::api_versions::Told::default(),
             login: Mutex::default(),
             secured: OnceLock::new(),
+            audited_as: OnceLock::new(),
         }
     }
     /// Who is logged in here, and who is about to be.
@@ -189,6 +192,7 @@ impl Client {
                 .str("client", &self.desc)
                 .json("doc", &json);
         });
+        self.audit(|| Event::client_metadata(&Place::of(self.local.as_deref()), doc));
         let _ = self.metadata.set(Metadata { doc: doc.to_buf(), app_name });
         Ok(())
     }
@@ -240,11 +244,10 @@ impl Client {
         }
         a.body.clear();
         a.truncated = op.body.byte_len() > limits::CURRENT_OP_BODY_BYTES_MAX;
-        if op.flags.has(Flags::SENSITIVE) {
+        if !a.truncated {
             // Others see what is done, and no password.
-            a.body.extend_from_slice(crate::slow::hidden(op.command).as_bytes());
-        } else if !a.truncated {
-            a.body.extend_from_slice(op.body.as_bytes());
+            let shown = crate::secrets::shown(op.command, op.flags, op.db, op.body);
+            a.body.extend_from_slice(shown.as_bytes());
         }
         a.started = op.started;
         a.started_wall_ms = op.started_wall_ms;

@@ -6,11 +6,12 @@ use crate::fail_point::FailPoints;
 use crate::metrics::Metrics;
 use crate::params::Params;
 use crate::unfinished::Unfinished;
+use pando_audit::AuditLog;
 use pando_env::Env;
 use pando_metrics::{Collector, Registry, Source};
 use pando_wire::Compressors;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// One per server.
@@ -31,6 +32,7 @@ pub struct Instance {
     shutting_down: AtomicBool,
     asks_for_logins: AtomicBool,
     compressors: AtomicU8,
+    audit: OnceLock<Arc<AuditLog>>,
 }
 
 impl Instance {
@@ -49,6 +51,7 @@ impl Instance {
             shutting_down: AtomicBool::new(false),
             asks_for_logins: AtomicBool::new(false),
             compressors: AtomicU8::new(Compressors::ALL.bits()),
+            audit: OnceLock::new(),
         });
         instance.register_metrics();
         instance
@@ -98,6 +101,16 @@ impl Instance {
     }
     pub fn ask_for_logins(&self) {
         self.asks_for_logins.store(true, Relaxed);
+    }
+    /// Where events are recorded; `None` where nobody asked for that.
+    #[inline]
+    pub fn audit(&self) -> Option<&Arc<AuditLog>> {
+        self.audit.get()
+    }
+    /// From now on. It cannot be taken back.
+    pub fn record_in(&self, audit: Arc<AuditLog>) {
+        self.registry.asked("auditLog", &audit, AuditLog::collect);
+        let _ = self.audit.set(audit);
     }
     /// Compressors this server offers (`--networkMessageCompressors`).
     pub fn compressors(&self) -> Compressors {

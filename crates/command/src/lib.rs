@@ -12,6 +12,7 @@
 
 pub mod api_versions;
 pub mod args;
+mod audit;
 mod authorization;
 pub mod client;
 mod client_metadata;
@@ -33,6 +34,7 @@ pub mod privilege;
 pub mod reply;
 pub mod request;
 pub mod roles;
+pub mod secrets;
 pub mod slow;
 mod spec;
 mod stable_api;

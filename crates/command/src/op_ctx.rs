@@ -5,6 +5,7 @@ use crate::fail_point::FailPoint;
 use crate::generic_args::GenericArgs;
 use crate::instance::Instance;
 use crate::spec::Flags;
+use pando_audit::originator;
 use pando_base::patience::Operation;
 use pando_base::{Error, ErrorCode, OpTime, Result};
 use pando_bson::RawDoc;
@@ -237,6 +238,7 @@ impl OpCtx {
         let mut work = work;
         std::future::poll_fn(|cx| {
             let _works_for = op_locks::enter(&self.locks);
+            let _asks = self.instance().audit().map(|_| originator::enter(self.client.clone()));
             work.as_mut().poll(cx)
         })
         .await

@@ -66,6 +66,7 @@ params! {
     acceptApiVersion2 START Bool(false);
     allowDiskUseByDefault BOTH Bool(true);
     allowMultipleArbiters START Bool(false);
+    auditAuthorizationSuccess BOTH Bool(false);
     authenticationMechanisms START List("SCRAM-SHA-1,SCRAM-SHA-256");
     automationServiceDescriptor BOTH Text("");
     changeStreamOptions RUN Object;

@@ -6,6 +6,7 @@
 //! ```
 //! Any step may end in an `Err(Error)`; only this module turns errors into documents.
 
+use crate::audit;
 use crate::authorization;
 use crate::client::Client;
 use crate::concern::{ReadLevel, WriteConcern, WriteConcernError};
@@ -92,20 +93,16 @@ pub async fn run<S: Node>(
         Ok(x) => x,
         Err(e) => {
             counts.failed.inc();
+            if e.code == ErrorCode::Unauthorized {
+                let db = database(&msg).unwrap_or_default();
+                audit::refused(client, spec.flags, &request(spec, invoked_as, db, msg));
+            }
             return refuse(client, e);
         }
     };
     find_late_mistakes(spec, msg.body, &mut args);
     let ctx = OpCtx::new(client.clone(), (spec.name, spec.flags), db, args, msg.body, started);
-    let req = Request {
-        name: spec.name,
-        invoked_as,
-        db,
-        body: msg.body,
-        sequences: msg.sequences,
-        exhaust_allowed: msg.exhaust_allowed,
-        legacy: msg.legacy_db.is_some(),
-    };
+    let req = request(spec, invoked_as, db, msg);
     let running = std::pin::pin!(execute(spec, node, &ctx, req));
     let running = std::pin::pin!(patience::within(ctx.watch(), running));
     let (body, next, error) = match ctx.run(running).await {
@@ -117,6 +114,9 @@ pub async fn run<S: Node>(
         }
         Err(Stop::Failed(e)) => {
             counts.failed.inc();
+            if e.code == ErrorCode::Unauthorized {
+                audit::refused(client, spec.flags, &req);
+            }
             (failure(node, &ctx, &e).await, None, Some(e))
         }
     };
@@ -129,6 +129,18 @@ pub async fn run<S: Node>(
     finish(node, &ctx, spec.flags, &req, &reply, error.as_ref());
     let close_after = error.is_some_and(|e| e.code.is(class::CLOSES));
     Answer { reply, next, close: false, close_after }
+}
+
+fn request<'a>(spec: &CommandRow, invoked_as: &'a str, db: &'a str, msg: Incoming<'a>) -> Request<'a> {
+    Request {
+        name: spec.name,
+        invoked_as,
+        db,
+        body: msg.body,
+        sequences: msg.sequences,
+        exhaust_allowed: msg.exhaust_allowed,
+        legacy: msg.legacy_db.is_some(),
+    }
 }
 
 /// Where clients log in, a session is its user's: two users may have sessions of the same number.

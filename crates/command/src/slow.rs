@@ -179,21 +179,11 @@ fn describe(
     b.i64("durationMillis", took.as_millis() as i64);
 }
 
-/// What is shown of a command whose arguments are nobody's business.
-pub(crate) fn hidden(name: &str) -> DocBuf {
-    let mut shown = DocBuilder::new();
-    shown.str(name, "xxx");
-    shown.finish()
-}
-
-/// The command as it came, up to `maxLogSizeKB`; of a sensitive one its name.
+/// The command as it came but for secrets, up to `maxLogSizeKB`.
 fn append_command(c: &mut DocBuilder, ctx: &OpCtx, flags: Flags, req: &Request<'_>) {
-    if flags.has(Flags::SENSITIVE) {
-        c.elems_of(&hidden(req.name));
-        return;
-    }
+    let shown = crate::secrets::shown(req.name, flags, req.db, req.body);
     let limit = ctx.instance().params.int(crate::params::Param::maxLogSizeKB) as usize * 1024;
-    for e in req.body.iter() {
+    for e in shown.iter() {
         if c.byte_len() + e.data().len() > limit {
             c.str("$truncated", "the command is longer than maxLogSizeKB");
             break;

@@ -54,7 +54,7 @@ impl Flags {
     pub const OWN_OPCOUNTER: Flags = Flags(1 << 14);
     /// Never logged as slow and not in the profile (hello, isMaster: they wait on purpose).
     pub const QUIET: Flags = Flags(1 << 15);
-    /// Contents must not reach logs or profiles (authentication).
+    /// Contents must not reach logs, profiles or the audit log as they are (see [`crate::secrets`]).
     pub const SENSITIVE: Flags = Flags(1 << 16);
     /// Refused with `apiDeprecationErrors` (324).
     pub const DEPRECATED_IN_V1: Flags = Flags(1 << 17);

@@ -131,12 +131,12 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "aggregate" [] (READ | SECONDARY_OPT_IN | IN_TXN | READ_CONCERN | WRITE_CONCERN | ARGS_FIRST) v1 [D R] (by_args) "Runs a pipeline of stages over a collection.";
     "analyzeShardKey" [] (ADMIN_ONLY) - [D R] (collection AnalyzeShardKey) "other";
     "appendOplogNote" [] (ADMIN_ONLY | WRITE) - [D] (cluster AppendOplogNote) "Writes an entry without effect to the oplog.";
-    "applyOps" [] (WRITE) - [D] (by_args) "Carries entries of an oplog out.";
+    "applyOps" [] (WRITE | SENSITIVE) - [D] (by_args) "Carries entries of an oplog out.";
     "authenticate" [] (SECONDARY_OK | SENSITIVE | TYPED) v1 [D R] (open) "A login in one message, by certificate.";
     "autoSplitVector" [] (NONE) - [S] (collection SplitVector) "sharding";
     "availableQueryOptions" [] (SECONDARY_OK) - [D R] (login) "Relic: the flags of an old message.";
     "buildInfo" ["buildinfo"] (SECONDARY_OK) - [D R] (open) "Version and build facts.";
-    "bulkWrite" [] (WRITE | IN_TXN | RETRYABLE | OWN_OPCOUNTER | ADMIN_ONLY) v1 [D R] (by_args) "Writes to several collections at once.";
+    "bulkWrite" [] (SENSITIVE | WRITE | IN_TXN | RETRYABLE | OWN_OPCOUNTER | ADMIN_ONLY) v1 [D R] (by_args) "Writes to several collections at once.";
     "captrunc" [] (WRITE | TEST_ONLY) - [D] (internal) "Takes documents off the end of a capped collection.";
     "checkMetadataConsistency" [] (NONE) - [D R] (collection CheckMetadataConsistency) "other";
     "checkShardingIndex" [] (NONE) - [S] (internal) "sharding";
@@ -195,7 +195,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "echo" [] (SECONDARY_OK | TEST_ONLY | NAMES_NOTHING) - [D R] (open) "Returns the request.";
     "emptycapped" [] (WRITE | TEST_ONLY) - [D] (internal) "Takes all documents out of a collection.";
     "endSessions" [] (SECONDARY_OK | NAMES_NOTHING | ARGS_FIRST) v1 [D R] (login) "Ends sessions.";
-    "explain" [] (READ | SECONDARY_OPT_IN | NAMES_NOTHING | ARGS_FIRST) v1 [D R] (by_args) "Shows how a command would run, or ran.";
+    "explain" [] (READ | SENSITIVE | SECONDARY_OPT_IN | NAMES_NOTHING | ARGS_FIRST) v1 [D R] (by_args) "Shows how a command would run, or ran.";
     "features" [] (SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (login) "Relic: capabilities of the server.";
     "filemd5" [] (READ | SECONDARY_OK | NAMES_NOTHING | ARGS_FIRST) - [D R] (by_args) "The MD5 digest of a GridFS file.";
     "find" [] (READ | SECONDARY_OPT_IN | IN_TXN | READ_CONCERN | OWN_OPCOUNTER) v1 [D R] (collection Find) "Queries a collection.";
@@ -221,12 +221,12 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "grantPrivilegesToRole" [] (WRITE | TYPED) - [D R] (by_args) "Allows a role more.";
     "grantRolesToRole" [] (WRITE | TYPED) - [D R] (by_args) "Lets a role include others.";
     "grantRolesToUser" [] (WRITE | TYPED) - [D R] (by_args) "Grants roles to a user.";
-    "hello" [] (SECONDARY_OK | MAINTENANCE_OK | QUIET) v1 [D R] (open) "Who this node is.";
+    "hello" [] (SECONDARY_OK | MAINTENANCE_OK | QUIET | SENSITIVE) v1 [D R] (open) "Who this node is.";
     "hostInfo" ["hostinfo"] (SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (cluster HostInfo) "The machine underneath.";
     "insert" [] (WRITE | IN_TXN | RETRYABLE | OWN_OPCOUNTER | ARGS_FIRST) v1 [D R] (by_args) "Inserts documents.";
     "internalRenameIfOptionsAndIndexesMatch" [] (ADMIN_ONLY) - [D] (internal) "sharding";
     "invalidateUserCache" [] (SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (cluster InvalidateUserCache) "Accepted; users are not cached.";
-    "isMaster" ["ismaster"] (SECONDARY_OK | MAINTENANCE_OK | QUIET) - [D R] (open) "Who this node is, in older words.";
+    "isMaster" ["ismaster"] (SECONDARY_OK | MAINTENANCE_OK | QUIET | SENSITIVE) - [D R] (open) "Who this node is, in older words.";
     "killAllSessions" [] (SECONDARY_OK) - [D R] (cluster KillAnySession) "Kills sessions of users.";
     "killAllSessionsByPattern" [] (SECONDARY_OK) - [D R] (by_args) "Kills sessions by pattern.";
     "killCursors" [] (SECONDARY_OK | IN_TXN | ARGS_FIRST) v1 [D R] (by_args) "Closes cursors.";
@@ -238,6 +238,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "listIndexes" [] (READ | SECONDARY_OPT_IN | ARGS_FIRST) v1 [D R] (collection ListIndexes) "Indexes of a collection.";
     "listSearchIndexes" [] (NONE) - [D R] (collection ListSearchIndexes) "Refused: search indexes exist on Atlas only.";
     "lockInfo" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster ServerStatus) "Locks that are held or waited for.";
+    "logApplicationMessage" [] (ADMIN_ONLY | SECONDARY_OK | NAMES_NOTHING) - [D R] (cluster ApplicationMessage) "Writes a message of the caller's to the audit log.";
     "logMessage" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY | NAMES_NOTHING | TYPED) - [D R] (cluster ApplicationMessage) "Writes a line to the log.";
     "logRotate" [] (ADMIN_ONLY | SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (cluster LogRotate) "Begins a new log file.";
     "logout" [] (SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (open) "Ends the login of this connection.";

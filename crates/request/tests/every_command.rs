@@ -83,6 +83,7 @@ const WITHOUT: &[(&str, &[&str])] = &[
             "invalidateUserCache",
             "isMaster",
             "listCommands",
+            "logApplicationMessage",
             "logMessage",
             "logRotate",
             "logout",

@@ -1,5 +1,6 @@
 //! What the process is told when it starts.
 
+use pando_audit::AuditLog;
 use pando_auth::ClusterAuth;
 use pando_base::limits;
 use pando_bson::DocBuf;
@@ -48,6 +49,8 @@ pub struct Config {
     pub oplog_min_retention: Duration,
     /// `--auth`: clients may do what they have been granted, and log in for it.
     pub asks_for_logins: bool,
+    /// `--auditDestination`: where events are recorded; `None` = nowhere.
+    pub audit: Option<Arc<AuditLog>>,
     /// `--keyFile` and `--clusterAuthMode`: how members log in to each other.
     pub cluster_auth: Arc<ClusterAuth>,
     /// Whether times that clients hand on must be signed. As with MongoDB, they are where clients have to say who they are.
@@ -77,6 +80,7 @@ impl Default for Config {
             allocator: "system",
             oplog_min_retention: Duration::ZERO,
             asks_for_logins: false,
+            audit: None,
             cluster_auth: Arc::default(),
             signs_cluster_times: false,
             majority_reads: true,

@@ -27,6 +27,7 @@
 //! [`pando_command::pipeline::run`] with the server as its [`pando_command::Node`].
 
 mod aggregation;
+mod audit;
 mod change_stream;
 pub mod commands;
 mod config;

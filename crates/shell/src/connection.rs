@@ -395,6 +395,7 @@ impl Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
+        self.client.left();
         let counts = &self.client.instance.metrics.connections;
         counts.current.add(-1);
         self.client.instance.clients.remove(self.client.id);

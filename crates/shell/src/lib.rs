@@ -3,8 +3,9 @@
 //! * [`listener`] accepts connections and counts them; [`connection`] is the life of one,
 //!   [`secured`] what TLS adds to it, [`turned_away`] that of one too many;
 //! * [`options`] turns a command line and a configuration file into a [`Config`];
-//! * [`log`] writes MongoDB's JSON lines.
+//! * [`log`] writes MongoDB's JSON lines, [`audit`] the records of the audit log.
 
+pub mod audit;
 pub mod connection;
 mod counts;
 pub mod listener;

@@ -93,7 +93,7 @@ fn open_append(path: &Path) -> io::Result<File> {
 }
 
 /// `pandod.log.2026-01-02T03-04-05`, never an existing name.
-fn rotated_name(path: &Path, wall_ms: i64) -> PathBuf {
+pub(crate) fn rotated_name(path: &Path, wall_ms: i64) -> PathBuf {
     let mut stamp = String::new();
     stamp.push_str(&pando_base::calendar::iso(wall_ms));
     let stamp: String = stamp.chars().take(19).map(|c| if c == ':' { '-' } else { c }).collect();

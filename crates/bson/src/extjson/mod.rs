@@ -10,7 +10,7 @@ mod read;
 mod write;
 
 pub use forms::{base64, date_text, unbase64};
-pub use read::{parse, parse_prefix, parse_value};
+pub use read::{parse, parse_prefix, parse_shell, parse_value};
 pub use write::{write_doc, write_json_string, write_value};
 
 use crate::raw::RawDoc;

@@ -14,6 +14,18 @@ pub fn parse(text: &str) -> Result<Document> {
     }
 }
 
+/// Reads one document as people write it for a shell: names without quotes, texts in single ones, `/pattern/options`.
+pub fn parse_shell(text: &str) -> Result<Document> {
+    let mut p = Parser { text, at: 0, depth: 0, shell: true };
+    let v = p.value()?;
+    p.blank();
+    match (v, p.at == text.len()) {
+        (Bson::Document(d), true) => Ok(d),
+        (_, false) => Err(p.unexpected()),
+        (other, true) => Err(fail(format!("expected a document, got {}", other.type_name()))),
+    }
+}
+
 /// Reads one value of any type.
 pub fn parse_value(text: &str) -> Result<Bson> {
     let (v, end) = parse_prefix(text)?;
@@ -26,7 +38,7 @@ pub fn parse_value(text: &str) -> Result<Bson> {
 
 /// Reads the value at the front of `text`; returns it and where it ended, for streams of documents.
 pub fn parse_prefix(text: &str) -> Result<(Bson, usize)> {
-    let mut p = Parser { text, at: 0, depth: 0 };
+    let mut p = Parser { text, at: 0, depth: 0, shell: false };
     let v = p.value()?;
     Ok((v, p.at))
 }
@@ -41,6 +53,8 @@ struct Parser<'a> {
     at: usize,
     /// Enclosing documents and arrays.
     depth: usize,
+    /// As in [`parse_shell`].
+    shell: bool,
 }
 
 impl Parser<'_> {
@@ -105,6 +119,8 @@ impl Parser<'_> {
                 Ok(v)
             }
             Some(b'"') => self.string().map(Bson::String),
+            Some(b'\'') if self.shell => self.string().map(Bson::String),
+            Some(b'/') if self.shell => self.pattern(),
             Some(b'-' | b'0'..=b'9') => self.number(),
             _ => {
                 for (word, v) in
@@ -138,10 +154,12 @@ impl Parser<'_> {
         if !self.is_empty(b'}') {
             loop {
                 self.blank();
-                if self.peek() != Some(b'"') {
-                    return Err(self.unexpected());
-                }
-                let name = self.string()?;
+                let name = match self.peek() {
+                    Some(b'"') => self.string()?,
+                    Some(b'\'') if self.shell => self.string()?,
+                    Some(b) if self.shell && is_bare(b) && !b.is_ascii_digit() => self.bare_name(),
+                    _ => return Err(self.unexpected()),
+                };
                 if name.contains('\0') {
                     return Err(fail("field names cannot contain null bytes"));
                 }
@@ -171,16 +189,47 @@ impl Parser<'_> {
         }
         token.parse().map(Bson::Double).map_err(|_| fail(format!("malformed number at byte {start}")))
     }
+    fn bare_name(&mut self) -> String {
+        let rest = &self.text[self.at..];
+        let len = rest.bytes().position(|b| !is_bare(b)).unwrap_or(rest.len());
+        self.at += len;
+        rest[..len].to_owned()
+    }
+    /// `/pattern/options`; a slash within the pattern stands behind a backslash.
+    fn pattern(&mut self) -> Result<Bson> {
+        self.at += 1;
+        let mut pattern = String::new();
+        let mut escaped = false;
+        loop {
+            let c = self.text[self.at..].chars().next().ok_or_else(|| self.unexpected())?;
+            self.at += c.len_utf8();
+            match (escaped, c) {
+                (false, '/') => break,
+                (true, '/') => {
+                    pattern.pop();
+                    pattern.push('/');
+                }
+                _ => pattern.push(c),
+            }
+            escaped = !escaped && c == '\\';
+        }
+        let rest = &self.text[self.at..];
+        let len = rest.bytes().position(|b| !b.is_ascii_lowercase()).unwrap_or(rest.len());
+        self.at += len;
+        Ok(Bson::Regex(Regex { pattern, options: rest[..len].to_owned() }))
+    }
+    /// The quote that it begins with ends it.
     fn string(&mut self) -> Result<String> {
+        let quote = self.peek().unwrap_or(b'"');
         self.at += 1;
         let mut out = String::new();
         loop {
             let rest = &self.text[self.at..];
-            let plain = rest.bytes().position(|b| b == b'"' || b == b'\\' || b < 0x20).unwrap_or(rest.len());
+            let plain = rest.bytes().position(|b| b == quote || b == b'\\' || b < 0x20).unwrap_or(rest.len());
             out.push_str(&rest[..plain]);
             self.at += plain;
             match self.peek() {
-                Some(b'"') => {
+                Some(b) if b == quote => {
                     self.at += 1;
                     return Ok(out);
                 }
@@ -196,6 +245,7 @@ impl Parser<'_> {
         let b = self.peek().ok_or_else(|| self.unexpected())?;
         let c = match b {
             b'"' | b'\\' | b'/' => char::from(b),
+            b'\'' if self.shell => '\'',
             b'b' => '\u{8}',
             b'f' => '\u{c}',
             b'n' => '\n',
@@ -232,6 +282,11 @@ impl Parser<'_> {
         };
         char::from_u32(code).ok_or_else(|| fail(format!("lone surrogate at byte {start}")))
     }
+}
+
+/// May stand in a name without quotes.
+fn is_bare(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$')
 }
 
 fn is_json_number(token: &[u8]) -> bool {

@@ -23,7 +23,7 @@ use pando_storage::Ident;
 use std::sync::Arc;
 
 pub(crate) const OP: WriteOp<'static> =
-    WriteOp { session: None, bypass_validation: true, from_migrate: false, image: None };
+    WriteOp { session: None, bypass_validation: true, of_server: false, from_migrate: false, image: None };
 
 /// Why entries are applied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

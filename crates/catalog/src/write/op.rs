@@ -10,6 +10,8 @@ pub struct WriteOp<'a> {
     /// A retryable write's session.
     pub session: Option<SessionRef<'a>>,
     pub bypass_validation: bool,
+    /// The server writes what it keeps for itself, whoever asked for that.
+    pub of_server: bool,
     pub from_migrate: bool,
     /// A findAndModify: what a retry of it will return.
     pub image: Option<ImageKind>,

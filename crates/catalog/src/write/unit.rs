@@ -153,6 +153,10 @@ impl WriteUnit {
     pub(crate) fn precedes(&self, index: &Index) -> bool {
         self.collected().is_some() && index.is_younger_than(self.txn.read_ts())
     }
+    /// Whether a collection of the database is there already, beside those that this unit makes.
+    pub fn knows_database(&self, db: &str) -> bool {
+        !self.catalog.snapshot().collections(db).is_empty()
+    }
     pub fn is_local(&self) -> bool {
         matches!(self.journal, Journal::Local)
     }

@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use crate::settings::cluster_parameters::CHANGE_STREAM_OPTIONS;
+use pando_audit::Event;
 use pando_request::settings::cluster_parameters::{ClusterParameterNames, parameter_to_set};
 use pando_request::{GetClusterParameterArgs, SetClusterParameterArgs};
 
@@ -9,6 +10,7 @@ pub(super) async fn get(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     GetClusterParameterArgs::parse(&req)?;
     let names = ClusterParameterNames::parse(&req)?;
     ctx.arguments_read()?;
+    ctx.client.audit(|| Event::get_cluster_parameter(req.first().value()));
     let times = match names {
         ClusterParameterNames::All => 1,
         ClusterParameterNames::Named(names) => {

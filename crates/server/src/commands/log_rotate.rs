@@ -1,23 +1,31 @@
-//! `logRotate`: begins a new log file.
+//! `logRotate`: begins a new log file, a new file of the audit log, or both.
 
 use super::prelude::*;
 
-pub(super) async fn run(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     req.check("logRotate", &[])?;
-    match req.first().value() {
-        Value::String("server")
-        | Value::Int32(_)
-        | Value::Int64(_)
-        | Value::Double(_)
-        | Value::Decimal128(_)
-        | Value::Boolean(_) => {}
+    let (of_server, of_audit) = match req.first().value() {
+        Value::String("server") => (true, false),
+        Value::String("audit") => (false, true),
+        Value::Int32(_) | Value::Int64(_) | Value::Double(_) | Value::Decimal128(_) | Value::Boolean(_) => {
+            (true, true)
+        }
         Value::String(other) => {
             return Err(Error::new(ErrorCode::NoSuchKey, format!("Unknown log type '{other}' for rotation")));
         }
         _ => return Err(Error::type_mismatch("logRotate must be a string or a number")),
+    };
+    if of_audit && !of_server && server.instance.audit().is_none() {
+        let text = "Unknown log type 'audit' for rotation: the server was started without --auditDestination";
+        return Err(Error::new(ErrorCode::NoSuchKey, text));
     }
-    ctx.env().log.sink().rotate().map_err(|e| {
-        Error::new(ErrorCode::OperationFailed, format!("Log rotation failed due to exception: {e}"))
-    })?;
+    if of_audit {
+        server.rotate_audit_log()?;
+    }
+    if of_server {
+        ctx.env().log.sink().rotate().map_err(|e| {
+            Error::new(ErrorCode::OperationFailed, format!("Log rotation failed due to exception: {e}"))
+        })?;
+    }
     Ok(Reply::new())
 }

@@ -66,6 +66,7 @@ mod list_commands;
 mod list_databases;
 mod list_indexes;
 mod lock_info;
+mod log_application_message;
 mod log_message;
 mod log_rotate;
 mod map_reduce;
@@ -210,6 +211,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "listIndexes" => list_indexes::run;
     "listSearchIndexes" => search_indexes::run;
     "lockInfo" => lock_info::run;
+    "logApplicationMessage" => log_application_message::run;
     "logMessage" => log_message::run;
     "logRotate" => log_rotate::run;
     "logout" => principals::sasl::logout;

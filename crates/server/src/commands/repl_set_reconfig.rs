@@ -1,6 +1,7 @@
 //! `replSetReconfig`: a new configuration for a running set (R-CONF-5..8).
 
 use super::prelude::*;
+use pando_audit::Event as AuditEvent;
 use pando_repl::ReplSetConfig;
 use pando_repl::topology::Event;
 use std::sync::Arc;
@@ -46,6 +47,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         bump,
     });
     ctx.interruptible(asked).await??;
+    if ctx.instance().audit().is_some() {
+        let now = server.replication.member.require_config()?;
+        ctx.client.audit(|| AuditEvent::repl_set_reconfig(&present.to_doc(), &now.to_doc()));
+    }
     Ok(Reply::new())
 }
 

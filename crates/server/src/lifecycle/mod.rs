@@ -5,6 +5,7 @@
 //! background work going, [`shutdown`] ends all of it in order; these three are the assembly, and nobody calls them but who
 //! runs the process.
 
+mod audit;
 pub(crate) mod shutdown;
 pub(crate) mod start;
 mod startup_log;

@@ -6,6 +6,7 @@
 //! A set of one and a standalone node go at once: there is nowhere that clients could turn to (R-HELLO-7).
 
 use crate::Server;
+use pando_audit::Event;
 use pando_base::{Millis, Result};
 use pando_command::Param;
 use pando_env::Component;
@@ -24,6 +25,7 @@ impl Server {
         if self.lifecycle.fatal_error().is_some() {
             return;
         }
+        self.audit(Event::shutdown);
         let deadline = self.lifecycle.deadline().unwrap_or_else(|| {
             let ms = self.instance.params.int(Param::shutdownTimeoutMillisForSignaledShutdown).max(0);
             self.instance.env.clock.mono() + Duration::from_millis(ms as u64)

@@ -2,6 +2,7 @@
 
 use crate::aggregation::Aggregations;
 use crate::aggregation::collection_stats::CollectionStatsStages;
+use crate::audit::definitions::Audited;
 use crate::change_stream::ChangeStreams;
 use crate::crud::Crud;
 use crate::cursors::{ClientCursors, OpenCursors};
@@ -47,6 +48,9 @@ impl Server {
         maintenance.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server.settings))));
         maintenance.add_observer(Arc::new(server.settings.user_writes.clone()));
         maintenance.add_observer(Arc::new(server.settings.principals.clone()));
+        if let Some(log) = server.instance.audit() {
+            maintenance.add_observer(Arc::new(Audited::new(log.clone())));
+        }
         if server.config.asks_for_logins {
             server.instance.ask_for_logins();
         }
@@ -60,6 +64,7 @@ impl Server {
         let stepped_up = server.replication.stepped_up.version();
         server.replication.take_back_identity().await?;
         server.upkeep.role_changes.take_place().await?;
+        server.audit_startup();
         if maintenance.gate().is_read_only() {
             return Ok(server);
         }
@@ -79,6 +84,7 @@ impl Server {
     /// Opens the data, and puts the parts together.
     fn assemble(env: Env, mut config: Config) -> Result<Server> {
         let instance = Instance::new(env.clone(), std::mem::take(&mut config.params));
+        config.audit.iter().for_each(|log| instance.record_in(log.clone()));
         let (storage, member, access) = open_data(&env, &mut config, &instance)?;
         let cursors: Arc<OpenCursors> = Arc::default();
         let role_changes =

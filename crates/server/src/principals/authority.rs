@@ -11,6 +11,7 @@ use super::login::peers_of;
 use super::{Principals, roles_ns, users_ns};
 use pando_access::observer::{Defined, Deleted, Inserted, OpObserver, RolledBack, Updated};
 use pando_access::{Collection, WriteOp, WriteUnit};
+use pando_audit::Event;
 use pando_auth::login::LoggedIn;
 use pando_auth::{Authority, Restrictions, UserName};
 use pando_base::limits::AUTHORITIES_KEPT_MAX;
@@ -19,6 +20,8 @@ use pando_command::{Client, OpCtx, Param};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const GONE: &str = "Implicit logout: the user was dropped, or may not log in from there any more";
 
 /// Goes up whenever users or roles change, on whatever way.
 #[derive(Clone, Default)]
@@ -140,6 +143,10 @@ impl Principals {
             Some(may) if login.user() == Some(&user) => login.keep_authority(version, may.clone()),
             Some(_) => {}
             None => login.forget(),
+        }
+        drop(login);
+        if authority.is_none() {
+            client.audit(|| Event::logout(GONE, &user.name));
         }
         Ok(authority.unwrap_or_else(|| self.authorities.unchanging.nobody.clone()))
     }

@@ -1,12 +1,12 @@
 //! Logins by the certificate that a connection's TLS handshake has shown (MONGODB-X509).
 
 use super::Principals;
+use super::told::{self, Attempt};
 use pando_auth::certificate::{EXTERNAL, X509, are_of_one_cluster};
 use pando_auth::login::{LoggedIn, Way};
 use pando_auth::{SYSTEM_USER, UserName};
 use pando_base::{Error, ErrorCode, Result};
 use pando_command::Client;
-use pando_env::Component;
 use pando_env::tls::Peer;
 
 impl Principals {
@@ -28,19 +28,7 @@ impl Principals {
         let done = self
             .subject_of(subject, db, user)
             .and_then(|subject| self.admit_subject(client, subject, speculative));
-        let (level, text) = match &done {
-            Ok(_) => (20429, "Successfully authenticated"),
-            Err(_) => (20428, "Failed to authenticate"),
-        };
-        client.env.log.info(Component::Access, level, text, |a| {
-            a.str("client", client.remote.as_deref().unwrap_or_default())
-                .str("mechanism", X509)
-                .str("user", &shown.user)
-                .str("db", &shown.db);
-            if let Err(e) = &done {
-                a.str("error", &e.message);
-            }
-        });
+        self.tell(client, told::BY_CERTIFICATE, &Attempt { user: Some(&shown), mechanism: X509 }, &done);
         done.map(|()| shown)
     }
 

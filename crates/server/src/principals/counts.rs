@@ -28,6 +28,8 @@ pub(crate) struct LoginCounts {
     of_x509: OfMechanism,
     /// Asked for what a user can log in with.
     pub(crate) asked_for_mechanisms: Counter,
+    /// Failures of which the log has no line, as there were many from one address.
+    pub(super) failures_not_logged: Counter,
 }
 
 impl LoginCounts {
@@ -53,6 +55,8 @@ impl LoginCounts {
         to.within("authentication", |to| {
             let help = "Requests for the mechanisms of a user";
             to.counter("saslSupportedMechsReceived", self.asked_for_mechanisms.get(), "requests", help);
+            let help = "Failed logins that the log was not told of, as there were many from one address";
+            to.counter("failuresNotLogged", self.failures_not_logged.get(), "logins", help);
             to.within("mechanisms", |to| {
                 for (name, of) in [
                     (X509, &self.of_x509),

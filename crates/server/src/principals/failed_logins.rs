@@ -4,13 +4,15 @@
 //!   failures from one address    1 … FREE    then
 //!   pause before the next        none        100 ms, 200, 400 … at most a second, until nothing has failed for a minute
 //! ```
+//! A few a minute of them are lines of the log.
+//!
 //! Failures are counted by address, so whoever guesses slows down its neighbours behind the same address and nobody else. The pause
 //! stands before a login begins; who is logged in is not concerned.
 
 use pando_base::HashMap;
 use pando_base::limits::{
-    LOGIN_FAILURES_ADDRESSES_MAX, LOGIN_FAILURES_FORGOTTEN_SECS, LOGIN_FAILURES_FREE, LOGIN_PAUSE_MS_MAX,
-    LOGIN_PAUSE_MS_MIN,
+    LOGIN_FAILURES_ADDRESSES_MAX, LOGIN_FAILURES_FORGOTTEN_SECS, LOGIN_FAILURES_FREE,
+    LOGIN_FAILURES_LOGGED_A_MINUTE_MAX, LOGIN_PAUSE_MS_MAX, LOGIN_PAUSE_MS_MIN,
 };
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,6 +23,26 @@ struct Failures {
     count: u32,
     /// Monotonic.
     last: Duration,
+    /// When the minute began in which `logged` lines were written.
+    minute: Duration,
+    logged: u32,
+    /// Failures since the last line.
+    left_out: u32,
+}
+
+impl Failures {
+    /// Whether the log is told of this one, and then how many it was not told of before.
+    fn log(&mut self, now: Duration) -> Option<u32> {
+        if self.logged == 0 || now.saturating_sub(self.minute) >= Duration::from_secs(60) {
+            (self.minute, self.logged) = (now, 0);
+        }
+        if self.logged >= LOGIN_FAILURES_LOGGED_A_MINUTE_MAX {
+            self.left_out = self.left_out.saturating_add(1);
+            return None;
+        }
+        self.logged += 1;
+        Some(std::mem::take(&mut self.left_out))
+    }
 }
 
 /// Of all addresses.
@@ -31,7 +53,8 @@ impl FailedLogins {
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, Failures>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    pub(super) fn note(&self, from: IpAddr, now: Duration) {
+    /// Counts a failure. Whether it is to be logged, and then how many were not before.
+    pub(super) fn note(&self, from: IpAddr, now: Duration) -> Option<u32> {
         let mut all = self.lock();
         if all.len() >= LOGIN_FAILURES_ADDRESSES_MAX && !all.contains_key(&from) {
             all.retain(|_, f| !is_forgotten(f, now));
@@ -45,6 +68,7 @@ impl FailedLogins {
         }
         failures.count = failures.count.saturating_add(1);
         failures.last = now;
+        failures.log(now)
     }
     /// How long the next login from there waits.
     pub(super) fn pause(&self, from: IpAddr, now: Duration) -> Duration {
@@ -87,6 +111,19 @@ mod tests {
         assert_eq!(failed.pause(HERE, at(LOGIN_FAILURES_FORGOTTEN_SECS + 1)), Duration::ZERO);
         failed.note(HERE, at(LOGIN_FAILURES_FORGOTTEN_SECS + 1));
         assert_eq!(failed.pause(HERE, at(LOGIN_FAILURES_FORGOTTEN_SECS + 1)), Duration::ZERO);
+    }
+
+    #[test]
+    fn so_many_lines_a_minute_and_what_was_left_out_is_told() {
+        let failed = FailedLogins::default();
+        let max = LOGIN_FAILURES_LOGGED_A_MINUTE_MAX;
+        let told: Vec<_> = (0..max + 7).map(|_| failed.note(HERE, at(0))).collect();
+        assert!(told[..max as usize].iter().all(|t| *t == Some(0)), "{told:?}");
+        assert!(told[max as usize..].iter().all(Option::is_none), "{told:?}");
+        assert_eq!(failed.note("10.0.0.1".parse().unwrap(), at(0)), Some(0));
+        assert_eq!(failed.note(HERE, at(59)), None);
+        assert_eq!(failed.note(HERE, at(60)), Some(8));
+        assert_eq!(failed.note(HERE, at(61)), Some(0));
     }
 
     #[test]

@@ -4,13 +4,13 @@
 //! conversation begins and when it has ended: who was dropped meanwhile, or may not log in from there, is not let in.
 
 use super::Principals;
+use super::told::{self, Attempt};
 use pando_auth::login::{Begun, Failed, LoggedIn, Step, Way};
 use pando_auth::roles::Resolved;
 use pando_auth::scram::{Answer, ClientFirst, Credentials, NONCE};
 use pando_auth::{Mechanism, Peers, Proof, User, UserName};
 use pando_base::{Error, ErrorCode, Result};
 use pando_command::{Client, Param};
-use pando_env::Component;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -28,7 +28,10 @@ pub(crate) struct First<'a> {
 impl Principals {
     /// Begins a conversation.
     pub(crate) fn begin_login(&self, client: &Client, first: &First<'_>) -> Result<Answer> {
-        client.login().give_up();
+        let abandoned = client.login().give_up();
+        if let Some((name, mechanism)) = abandoned {
+            self.tell_abandoned(client, &name, mechanism.name());
+        }
         let begun = ClientFirst::parse(first.payload).map_err(|why| (None, why)).and_then(|message| {
             let name = UserName::new(message.user.as_str(), first.db);
             let known = self.user(&name).map_err(|why| (Some(name.clone()), why))?;
@@ -37,7 +40,7 @@ impl Principals {
         let (message, name, known) = match begun {
             Ok(begun) => begun,
             Err((name, why)) => {
-                return Err(self.failed(client, name.map(|n| (n, first.mechanism.name())), &why));
+                return Err(self.failed(client, name.as_ref(), first.mechanism.name(), why));
             }
         };
         self.counts.began(first.mechanism, first.speculative, name.is_system());
@@ -69,24 +72,14 @@ impl Principals {
     }
 
     /// What the client is told, once the log has been told more.
-    fn failed(&self, client: &Client, about: Option<(UserName, &'static str)>, why: &Error) -> Error {
-        if let Some(from) = peers_of(client).client {
-            self.failed.note(from, client.env.clock.mono());
-        }
-        client.env.log.info(Component::Access, 5286307, "Failed to authenticate", |a| {
-            a.str("client", client.remote.as_deref().unwrap_or_default());
-            if let Some((name, mechanism)) = &about {
-                a.str("mechanism", mechanism).str("user", &name.user).str("db", &name.db);
-            }
-            a.str("error", &why.message);
-        });
-        Error::new(ErrorCode::AuthenticationFailed, "Authentication failed.")
+    fn failed(&self, client: &Client, user: Option<&UserName>, mechanism: &str, why: Error) -> Error {
+        self.tell(client, told::WITH_PASSWORD, &Attempt { user, mechanism }, &Err(why));
+        told::failed()
     }
 
     /// How long a login waits before it begins, for what has failed from there before.
     pub(crate) fn pause(&self, client: &Client) -> Duration {
-        let from = peers_of(client).client;
-        from.map_or(Duration::ZERO, |from| self.failed.pause(from, client.env.clock.mono()))
+        self.failed.pause(told::address_of(client), client.env.clock.mono())
     }
 
     /// Goes on with the conversation. Returns what to send, and whether as text.
@@ -105,7 +98,8 @@ impl Principals {
             }
             Err(Failed { about: None, why }) => Err(why),
             Err(Failed { about, why }) => {
-                Err(self.failed(client, about.map(|(name, m)| (name, m.name())), &why))
+                let mechanism = about.as_ref().map_or("", |(_, m)| m.name());
+                Err(self.failed(client, about.as_ref().map(|(name, _)| name), mechanism, why))
             }
         }
     }
@@ -141,19 +135,19 @@ impl Principals {
             false => self.check_admission(client, &user),
         };
         if let Err(why) = checked {
-            return Err(self.failed(client, Some(about), &why));
+            return Err(self.failed(client, Some(&about.0), about.1, why));
         }
         let (speculative, by) = (user.speculative, user.by);
         client.login().admit(user)?;
         if let Way::Password(mechanism) = by {
             self.counts.succeeded(mechanism, speculative, about.0.is_system());
         }
-        client.env.log.info(Component::Access, 5286306, "Successfully authenticated", |a| {
-            a.str("client", client.remote.as_deref().unwrap_or_default())
-                .str("mechanism", about.1)
-                .str("user", &about.0.user)
-                .str("db", &about.0.db);
-        });
+        self.tell(
+            client,
+            told::WITH_PASSWORD,
+            &Attempt { user: Some(&about.0), mechanism: about.1 },
+            &Ok(()),
+        );
         Ok(())
     }
 

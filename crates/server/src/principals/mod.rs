@@ -8,11 +8,13 @@ mod certificate;
 mod counts;
 mod failed_logins;
 pub(crate) mod login;
+mod told;
 
 use crate::Config;
 use crate::settings::versions_ns;
 use authority::PrincipalsVersion;
 use pando_access::{ByCtx, InternalCollections, LogAs};
+use pando_audit::Event;
 use pando_auth::roles::{Role, RoleName, Roles};
 use pando_auth::scram::Decoy;
 use pando_auth::{User, UserName};
@@ -91,42 +93,71 @@ impl Principals {
         self.change(ctx, &versions_ns(), "authSchema", |old| Ok(old.is_none().then(|| version.clone()))).await
     }
 
-    /// Makes of a user, or of nobody, what `change` says; nothing when that is `None`.
+    /// Makes of a user, or of nobody, what `change` says; nothing when that is `None`. `event` is what the audit log has of it.
     pub(crate) async fn change_user(
         &self,
         ctx: &OpCtx,
         name: &UserName,
-        mut change: impl FnMut(Option<User>) -> Result<Option<User>> + Send,
+        event: impl FnOnce() -> Event,
+        change: impl FnMut(Option<User>) -> Result<Option<User>> + Send,
     ) -> Result<()> {
         self.ensure(&users_ns(), "user").await?;
-        self.change(ctx, &users_ns(), &name.id(), |old| {
-            let old = old.and_then(|d| User::of_document(&Document::from(d)));
-            Ok(change(old)?.map(|user| user.document().to_raw()))
-        })
-        .await
+        self.write_user(ctx, name, change).await?;
+        ctx.client.audit(event);
+        Ok(())
     }
     /// The same of a role.
     pub(crate) async fn change_role(
         &self,
         ctx: &OpCtx,
         name: &RoleName,
-        mut change: impl FnMut(Option<Role>) -> Result<Option<Role>> + Send,
+        event: impl FnOnce() -> Event,
+        change: impl FnMut(Option<Role>) -> Result<Option<Role>> + Send,
     ) -> Result<()> {
         self.ensure(&roles_ns(), "role").await?;
-        self.change(ctx, &roles_ns(), &name.id(), |old| {
-            let old = old.and_then(|d| Role::of_document(&Document::from(d)));
-            Ok(change(old.map(|(_, role)| role))?.map(|role| role.document(name).to_raw()))
-        })
-        .await
+        self.write_role(ctx, name, change).await?;
+        ctx.client.audit(event);
+        Ok(())
     }
     /// Whether there was one.
     pub(crate) async fn drop_user(&self, ctx: &OpCtx, name: &UserName) -> Result<bool> {
-        self.remove(ctx, &users_ns(), &name.id()).await
+        let was_there = self.remove(ctx, &users_ns(), &name.id()).await?;
+        if was_there {
+            ctx.client.audit(|| Event::drop_user(name));
+        }
+        Ok(was_there)
+    }
+    /// Those of a database; how many there were.
+    pub(crate) async fn drop_all_users(&self, ctx: &OpCtx, db: &str) -> Result<i32> {
+        let mut n = 0;
+        for user in self.users(Some(db))? {
+            n += i32::from(self.remove(ctx, &users_ns(), &user.name.id()).await?);
+        }
+        ctx.client.audit(|| Event::drop_all_users(db));
+        Ok(n)
     }
     /// Whether there was one. It is taken from everybody who has it first.
     pub(crate) async fn drop_role(&self, ctx: &OpCtx, name: &RoleName) -> Result<bool> {
+        let was_there = self.take_away(ctx, name).await?;
+        if was_there {
+            ctx.client.audit(|| Event::drop_role(name));
+        }
+        Ok(was_there)
+    }
+    /// Those of a database; how many there were.
+    pub(crate) async fn drop_all_roles(&self, ctx: &OpCtx, db: &str) -> Result<i32> {
+        let mut n = 0;
+        let roles = self.roles()?;
+        for (name, _) in roles.iter().filter(|(name, _)| name.db == db) {
+            n += i32::from(self.take_away(ctx, name).await?);
+        }
+        ctx.client.audit(|| Event::drop_all_roles(db));
+        Ok(n)
+    }
+
+    async fn take_away(&self, ctx: &OpCtx, name: &RoleName) -> Result<bool> {
         for user in self.users(None)?.iter().filter(|u| u.roles.contains(name)) {
-            self.change_user(ctx, &user.name, |user| {
+            self.write_user(ctx, &user.name, |user| {
                 Ok(user.map(|mut user| {
                     user.roles.remove(name);
                     user
@@ -136,7 +167,7 @@ impl Principals {
         }
         let roles = self.roles()?;
         for (other, _) in roles.iter().filter(|(_, role)| role.roles.contains(name)) {
-            self.change_role(ctx, other, |role| {
+            self.write_role(ctx, other, |role| {
                 Ok(role.map(|mut role| {
                     role.roles.remove(name);
                     role
@@ -147,6 +178,30 @@ impl Principals {
         self.remove(ctx, &roles_ns(), &name.id()).await
     }
 
+    async fn write_user(
+        &self,
+        ctx: &OpCtx,
+        name: &UserName,
+        mut change: impl FnMut(Option<User>) -> Result<Option<User>> + Send,
+    ) -> Result<()> {
+        self.change(ctx, &users_ns(), &name.id(), |old| {
+            let old = old.and_then(|d| User::of_document(&Document::from(d)));
+            Ok(change(old)?.map(|user| user.document().to_raw()))
+        })
+        .await
+    }
+    async fn write_role(
+        &self,
+        ctx: &OpCtx,
+        name: &RoleName,
+        mut change: impl FnMut(Option<Role>) -> Result<Option<Role>> + Send,
+    ) -> Result<()> {
+        self.change(ctx, &roles_ns(), &name.id(), |old| {
+            let old = old.and_then(|d| Role::of_document(&Document::from(d)));
+            Ok(change(old.map(|(_, role)| role))?.map(|role| role.document(name).to_raw()))
+        })
+        .await
+    }
     async fn change(
         &self,
         ctx: &OpCtx,

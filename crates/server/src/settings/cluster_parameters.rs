@@ -3,6 +3,7 @@
 //! There is one: `changeStreamOptions`, how long the documents before changes (pre-images) are shown.
 
 use super::Settings;
+use pando_audit::Event;
 use pando_base::{Error, ErrorCode, Millis, Namespace, Result, Timestamp};
 use pando_bson::shape::{Field, Shape, check_fields};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
@@ -115,6 +116,12 @@ impl Settings {
         options.append_to(&mut b);
         let doc: DocBuf = b.finish();
         self.put(ctx, &cluster_parameters_ns(), &doc).await?;
+        let was = self.cluster_parameters.change_streams();
+        ctx.client.audit(|| {
+            let mut b = DocBuilder::new();
+            was.append_to(&mut b);
+            Event::set_cluster_parameter(&b.finish(), &doc)
+        });
         // What is stored is in force, whoever else has set it meanwhile.
         self.restore_cluster_parameters()
     }

@@ -104,7 +104,7 @@ impl Retry {
         Some(SessionRef { lsid: &self.lsid, txn_number: self.txn_number, prev: loan.last_op() })
     }
     pub(crate) fn op(&self, bypass_validation: bool) -> WriteOp<'_> {
-        WriteOp { session: self.session(), bypass_validation, from_migrate: false, image: self.image }
+        WriteOp { session: self.session(), bypass_validation, image: self.image, ..WriteOp::default() }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A server's configuration: settings with their meaning, defaults and cross-checks applied.
 
+use super::audit::{self, Audit};
 use super::parse::{Refusal, Settings};
 use super::security::{self, Security};
 use super::tls;
@@ -45,6 +46,8 @@ pub struct Config {
     pub pid_file: Option<PathBuf>,
     pub repair: bool,
     pub security: Security,
+    /// `auditLog`; `None` without an audit log.
+    pub audit: Option<Audit>,
     pub set_parameters: Vec<(String, String)>,
     /// The command line (`getCmdLineOpts.argv`).
     pub argv: Vec<String>,
@@ -94,6 +97,7 @@ impl Default for Config {
             pid_file: None,
             repair: false,
             security: Security::default(),
+            audit: None,
             set_parameters: Vec::new(),
             argv: Vec::new(),
             parsed: Document::new(),
@@ -130,6 +134,7 @@ impl Config {
         profiling(&mut c, s)?;
         c.tls = tls::read(s, cwd)?;
         c.security = security::of_settings(s, cwd)?;
+        c.audit = audit::of_settings(s, cwd)?;
         for (name, text) in s.pairs("setParameter") {
             match name.as_str() {
                 "logLevel" => c.log.verbosity = level(name, text)?,

@@ -1,5 +1,6 @@
 //! Options: the table ([`table`]), how they are read ([`parse`], [`yaml`]) and what they mean ([`Config`]).
 
+pub mod audit;
 pub mod config;
 pub mod parse;
 pub mod security;

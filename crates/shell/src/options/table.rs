@@ -55,6 +55,7 @@ pub const GROUPS: &[(&str, &[Opt])] = &[
     ("Sharding options", SHARDING),
     ("Security options", SECURITY),
     ("TLS options", super::tls::OPTIONS),
+    ("Audit options", super::audit::OPTIONS),
 ];
 
 /// All options.
@@ -68,7 +69,7 @@ pub(super) const fn opt(cli: &'static str, yaml: &'static str, kind: Kind, help:
 const fn none(cli: &'static str, yaml: &'static str, kind: Kind, why: &'static str) -> Opt {
     Opt { cli, short: None, yaml, kind, effect: Effect::None(why), help: why }
 }
-const fn refused(cli: &'static str, yaml: &'static str, kind: Kind, why: &'static str) -> Opt {
+pub(super) const fn refused(cli: &'static str, yaml: &'static str, kind: Kind, why: &'static str) -> Opt {
     Opt { cli, short: None, yaml, kind, effect: Effect::Refused(why), help: why }
 }
 const fn short(letter: char, mut o: Opt) -> Opt {

@@ -30,6 +30,7 @@ fn log_in(
     speculative: bool,
 ) -> Result<UserName> {
     if args.mechanism != X509 {
+        server.principals.tell_unavailable(&ctx.client, db, args.mechanism);
         return Err(match Mechanism::of_name(args.mechanism) {
             Some(_) => Error::bad_value(format!("Unsupported mechanism: {}", args.mechanism)),
             None => unavailable(args.mechanism),

@@ -32,22 +32,13 @@ pub(in crate::commands) async fn role(server: &Server, ctx: &OpCtx, req: Request
 pub(in crate::commands) async fn all_users(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     DropAllUsersArgs::parse(&req)?;
     server.upkeep.admission.before_write(ctx).await?;
-    let mut n = 0;
-    for user in server.principals.users(Some(req.db))? {
-        n += i32::from(server.principals.drop_user(ctx, &user.name).await?);
-    }
-    Ok(count(n))
+    Ok(count(server.principals.drop_all_users(ctx, req.db).await?))
 }
 
 pub(in crate::commands) async fn all_roles(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     DropAllRolesArgs::parse(&req)?;
     server.upkeep.admission.before_write(ctx).await?;
-    let mut n = 0;
-    let roles = server.principals.roles()?;
-    for (name, _) in roles.iter().filter(|(name, _)| name.db == req.db) {
-        n += i32::from(server.principals.drop_role(ctx, name).await?);
-    }
-    Ok(count(n))
+    Ok(count(server.principals.drop_all_roles(ctx, req.db).await?))
 }
 
 fn count(n: i32) -> Reply {

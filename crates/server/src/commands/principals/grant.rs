@@ -3,6 +3,7 @@
 use super::role::{check_reach, privileges};
 use super::{check_there, first_name, role_names};
 use crate::commands::prelude::*;
+use pando_audit::Event;
 use pando_auth::UserName;
 use pando_auth::roles::{Role, RoleName};
 use pando_request::settings::roles::some_privileges;
@@ -19,7 +20,8 @@ pub(in crate::commands) async fn roles_to_user(
     req: Request<'_>,
 ) -> Result<Reply> {
     let args = GrantRolesToUserArgs::parse(&req)?;
-    change_roles_of_user(server, ctx, &req, args.roles, |has, named| has.extend(named)).await
+    let event = Event::grant_roles_to_user;
+    change_roles_of_user(server, ctx, &req, args.roles, event, |has, named| has.extend(named)).await
 }
 
 pub(in crate::commands) async fn roles_from_user(
@@ -28,7 +30,9 @@ pub(in crate::commands) async fn roles_from_user(
     req: Request<'_>,
 ) -> Result<Reply> {
     let args = RevokeRolesFromUserArgs::parse(&req)?;
-    change_roles_of_user(server, ctx, &req, args.roles, |has, named| has.retain(|r| !named.contains(r))).await
+    let event = Event::revoke_roles_from_user;
+    let change = |has: &mut BTreeSet<RoleName>, named: BTreeSet<RoleName>| has.retain(|r| !named.contains(r));
+    change_roles_of_user(server, ctx, &req, args.roles, event, change).await
 }
 
 async fn change_roles_of_user(
@@ -36,6 +40,7 @@ async fn change_roles_of_user(
     ctx: &OpCtx,
     req: &Request<'_>,
     list: &RawDoc,
+    event: impl FnOnce(&UserName, &BTreeSet<RoleName>) -> Event,
     change: impl Fn(&mut BTreeSet<RoleName>, BTreeSet<RoleName>) + Send + Sync,
 ) -> Result<Reply> {
     let name = UserName::new(first_name(req)?, req.db);
@@ -52,11 +57,16 @@ async fn change_roles_of_user(
     server.upkeep.admission.before_write(ctx).await?;
     server
         .principals
-        .change_user(ctx, &name, |old| {
-            let mut user = old.ok_or_else(unknown)?;
-            change(&mut user.roles, named.clone());
-            Ok(Some(user))
-        })
+        .change_user(
+            ctx,
+            &name,
+            || event(&name, &named),
+            |old| {
+                let mut user = old.ok_or_else(unknown)?;
+                change(&mut user.roles, named.clone());
+                Ok(Some(user))
+            },
+        )
         .await?;
     Ok(Reply::new())
 }
@@ -74,7 +84,8 @@ pub(in crate::commands) async fn roles_to_role(
     let roles = server.principals.roles()?;
     roles.get(&name).ok_or_else(|| not_found(&name))?;
     roles.check_inclusion(&name, &named)?;
-    change_role(server, ctx, &name, |role| role.roles.extend(named.clone())).await
+    let event = || Event::grant_roles_to_role(&name, &named);
+    change_role(server, ctx, &name, event, |role| role.roles.extend(named.clone())).await
 }
 
 pub(in crate::commands) async fn roles_from_role(
@@ -87,7 +98,8 @@ pub(in crate::commands) async fn roles_from_role(
     let named = role_names(&some_roles(&req, req.name, args.roles)?);
     ctx.arguments_read()?;
     check_not_builtin(&name)?;
-    change_role(server, ctx, &name, |role| role.roles.retain(|r| !named.contains(r))).await
+    let event = || Event::revoke_roles_from_role(&name, &named);
+    change_role(server, ctx, &name, event, |role| role.roles.retain(|r| !named.contains(r))).await
 }
 
 pub(in crate::commands) async fn privileges_to_role(
@@ -101,7 +113,8 @@ pub(in crate::commands) async fn privileges_to_role(
     ctx.arguments_read()?;
     check_not_builtin(&name)?;
     check_reach(&name, &granted)?;
-    change_role(server, ctx, &name, |role| role.privileges.allow_all(&granted)).await
+    let event = || Event::grant_privileges_to_role(&name, &granted);
+    change_role(server, ctx, &name, event, |role| role.privileges.allow_all(&granted)).await
 }
 
 pub(in crate::commands) async fn privileges_from_role(
@@ -114,7 +127,8 @@ pub(in crate::commands) async fn privileges_from_role(
     let revoked = privileges(some_privileges(req.name, args.privileges)?)?;
     ctx.arguments_read()?;
     check_not_builtin(&name)?;
-    change_role(server, ctx, &name, |role| {
+    let event = || Event::revoke_privileges_from_role(&name, &revoked);
+    change_role(server, ctx, &name, event, |role| {
         revoked.iter().for_each(|(on, actions)| role.privileges.withdraw(on, actions));
     })
     .await
@@ -135,12 +149,13 @@ async fn change_role(
     server: &Server,
     ctx: &OpCtx,
     name: &RoleName,
+    event: impl FnOnce() -> Event,
     change: impl Fn(&mut Role) + Send + Sync,
 ) -> Result<Reply> {
     server.upkeep.admission.before_write(ctx).await?;
     server
         .principals
-        .change_role(ctx, name, |old| {
+        .change_role(ctx, name, event, |old| {
             let mut role = old.ok_or_else(|| not_found(name))?;
             change(&mut role);
             Ok(Some(role))

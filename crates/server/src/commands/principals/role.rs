@@ -2,6 +2,7 @@
 
 use super::{first_name, restrictions, role_names};
 use crate::commands::prelude::*;
+use pando_audit::Event;
 use pando_auth::roles::{Role, RoleName};
 use pando_auth::{Privileges, Resource};
 use pando_bson::Document;
@@ -28,9 +29,10 @@ pub(in crate::commands) async fn create(server: &Server, ctx: &OpCtx, req: Reque
     check_reach(&name, &privileges)?;
     server.upkeep.admission.before_write(ctx).await?;
     let role = Role { privileges, roles: included, restrictions };
+    let event = || Event::create_role(&name, &role.roles, &role.privileges);
     server
         .principals
-        .change_role(ctx, &name, |old| match old {
+        .change_role(ctx, &name, event, |old| match old {
             Some(_) => Err(Error::location(51002, format!("Role \"{name}\" already exists"))),
             None => Ok(Some(role.clone())),
         })
@@ -56,9 +58,10 @@ pub(in crate::commands) async fn update(server: &Server, ctx: &OpCtx, req: Reque
         check_reach(&name, privileges)?;
     }
     server.upkeep.admission.before_write(ctx).await?;
+    let event = || Event::update_role(&name, included.as_ref(), privileges.as_ref());
     server
         .principals
-        .change_role(ctx, &name, |old| {
+        .change_role(ctx, &name, event, |old| {
             let text = format!("Role {name} not found");
             let mut role = old.ok_or_else(|| Error::new(ErrorCode::RoleNotFound, text))?;
             role.privileges = privileges.clone().unwrap_or(role.privileges);

@@ -30,11 +30,11 @@ pub(in crate::commands) async fn go_on(server: &Server, ctx: &OpCtx, req: Reques
     Ok(r)
 }
 
-pub(in crate::commands) async fn logout(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+pub(in crate::commands) async fn logout(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     if let Some(arg) = req.args("logout").next() {
         return Err(arg.unknown());
     }
-    ctx.client.login().leave(req.db);
+    server.principals.log_out(&ctx.client, req.db);
     Ok(Reply::new())
 }
 
@@ -75,13 +75,16 @@ pub(in crate::commands) fn speculate(server: &Server, ctx: &OpCtx, step: &RawDoc
 fn begin(server: &Server, ctx: &OpCtx, req: &Request<'_>, speculative: bool) -> Result<(Answer, bool)> {
     let args = SaslStartArgs::parse(req)?;
     let (message, in_text) = payload(&args.payload)?;
-    let mechanism = Mechanism::of_name(args.mechanism).ok_or_else(|| match args.mechanism {
-        // It has no conversation.
-        X509 => {
-            let text = format!("Unsupported mechanism '{X509}' on authentication database '{}'", req.db);
-            Error::new(ErrorCode::MechanismUnavailable, text)
+    let mechanism = Mechanism::of_name(args.mechanism).ok_or_else(|| {
+        server.principals.tell_unavailable(&ctx.client, req.db, args.mechanism);
+        match args.mechanism {
+            // It has no conversation.
+            X509 => {
+                let text = format!("Unsupported mechanism '{X509}' on authentication database '{}'", req.db);
+                Error::new(ErrorCode::MechanismUnavailable, text)
+            }
+            other => unavailable(other),
         }
-        other => unavailable(other),
     })?;
     let first = First {
         db: req.db,

@@ -3,6 +3,7 @@
 use super::{check_there, first_name, restrictions, role_names};
 use crate::commands::prelude::*;
 use crate::principals::login::iterations_of;
+use pando_audit::Event;
 use pando_auth::certificate::EXTERNAL;
 use pando_auth::scram::Credentials;
 use pando_auth::{Mechanism, Password, Proof, User, UserName};
@@ -47,9 +48,10 @@ pub(in crate::commands) async fn create(server: &Server, ctx: &OpCtx, req: Reque
         custom_data: args.custom_data.map(pando_bson::Document::from),
         roles: granted,
     };
+    let event = || Event::create_user(&name, args.custom_data, &user.roles);
     server
         .principals
-        .change_user(ctx, &name, |old| match old {
+        .change_user(ctx, &name, event, |old| match old {
             Some(_) => Err(Error::location(51003, format!("User \"{name}\" already exists"))),
             None => Ok(Some(user.clone())),
         })
@@ -78,9 +80,10 @@ pub(in crate::commands) async fn update(server: &Server, ctx: &OpCtx, req: Reque
         check_there(&server.principals.roles()?, granted)?;
     }
     server.upkeep.admission.before_write(ctx).await?;
+    let event = || Event::update_user(&name, asked.password.is_some(), args.custom_data, granted.as_ref());
     server
         .principals
-        .change_user(ctx, &name, |old| {
+        .change_user(ctx, &name, event, |old| {
             let text = format!("User {name} not found");
             let mut user = old.ok_or_else(|| Error::new(ErrorCode::UserNotFound, text))?;
             user.proof = proof.clone().unwrap_or(user.proof);

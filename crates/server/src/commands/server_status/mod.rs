@@ -27,6 +27,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     head::append(server, ctx, b);
     for section in SECTIONS {
         let absent = match section.name {
+            "auditLog" => server.instance.audit().is_none(),
             "repl" => !server.replication.member.is_replicated(),
             _ => false,
         };
@@ -66,6 +67,7 @@ impl Section {
 const SECTIONS: &[Section] = &[
     Section::of("activeIndexBuilds"),
     Section::of("asserts"),
+    Section::of("auditLog"),
     Section::of("catalogStats"),
     Section::of("connections"),
     Section::with("defaultRWConcern", default_rw_concern),
