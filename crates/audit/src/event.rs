@@ -15,6 +15,8 @@ pub struct Event {
     pub param: DocBuf,
     /// 0 where it was done, else why not.
     pub result: ErrorCode,
+    /// It tells of a change that outlives the process, which is not acknowledged before this is on the disk.
+    pub(crate) is_change: bool,
 }
 
 impl Event {
@@ -22,10 +24,14 @@ impl Event {
     pub(crate) fn done(action: &'static str, fill: impl FnOnce(&mut DocBuilder)) -> Event {
         let mut param = DocBuilder::new();
         fill(&mut param);
-        Event { action, param: param.finish(), result: DONE }
+        Event { action, param: param.finish(), result: DONE, is_change: true }
     }
     pub(crate) fn with_result(self, result: ErrorCode) -> Event {
         Event { result, ..self }
+    }
+    /// It changes nothing.
+    pub(crate) fn of_access(self) -> Event {
+        Event { is_change: false, ..self }
     }
     /// The whole record, which is what a filter sees. `wall_ms` is since 1970.
     pub(crate) fn document(&self, who: &Who, wall_ms: i64) -> DocBuf {

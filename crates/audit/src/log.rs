@@ -11,6 +11,7 @@ use pando_base::panics::poisoned;
 use pando_env::Clock;
 use pando_metrics::{Collector, Counter};
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 /// What is asked for.
@@ -33,6 +34,9 @@ pub struct AuditLog {
     process: Uuid,
     written: Counter,
     filtered: Counter,
+    /// Changes that were recorded, and those of them that are on the disk.
+    changes: AtomicU64,
+    synced: AtomicU64,
 }
 
 impl AuditLog {
@@ -52,6 +56,8 @@ impl AuditLog {
             process,
             written: Counter::default(),
             filtered: Counter::default(),
+            changes: AtomicU64::new(0),
+            synced: AtomicU64::new(0),
         }
     }
     /// The server itself.
@@ -67,6 +73,22 @@ impl AuditLog {
         if let Some(bytes) = self.record_of(who, event) {
             let written = self.sink.lock().unwrap_or_else(poisoned).write(&bytes);
             self.note(written);
+            if event.is_change {
+                self.changes.fetch_add(1, SeqCst);
+            }
+        }
+    }
+    /// Whether there are changes that are not on the disk.
+    pub fn is_unsynced(&self) -> bool {
+        self.changes.load(SeqCst) > self.synced.load(SeqCst)
+    }
+    /// Returns when every change recorded so far is on the disk. Takes as long as the disk does.
+    pub fn sync(&self) {
+        let changes = self.changes.load(SeqCst);
+        let work = self.sink.lock().unwrap_or_else(poisoned).sync();
+        match work.and_then(|work| work.map_or(Ok(()), |work| work())) {
+            Ok(()) => drop(self.synced.fetch_max(changes, SeqCst)),
+            Err(e) => (self.broken)(&e),
         }
     }
     /// Begins a new file, and tells so in it. `told` makes the event of how it went.

@@ -7,6 +7,7 @@
 //! Without an audit log each of these is one look at whether there is one.
 
 use crate::client::Client;
+use crate::op_ctx::OpCtx;
 use crate::params::Param;
 use crate::request::Request;
 use crate::secrets;
@@ -15,7 +16,7 @@ use pando_audit::originator::Originator;
 use pando_audit::{Event, Place, Who};
 use pando_base::limits::AUDIT_ARGS_BYTES_MAX;
 use pando_base::{ErrorCode, Uuid};
-use pando_bson::{DocBuf, DocBuilder};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
 
 const DISCONNECTED: &str = "Implicit logout due to client connection closure";
 
@@ -67,6 +68,16 @@ impl Originator for Client {
     }
 }
 
+/// What a command has changed is acknowledged once its event is on the disk. Those that only read wait for nobody's.
+pub(crate) async fn settle(ctx: &OpCtx, flags: Flags) {
+    let Some(log) = ctx.instance().audit() else { return };
+    if log.is_unsynced() && !flags.has(Flags::READ) {
+        let log = log.clone();
+        // Only a panic has no outcome, and that ends the process.
+        let _ = ctx.env().offload(move || log.sync()).await;
+    }
+}
+
 /// A command was allowed. What members ask each other is not told.
 pub(crate) fn allowed(client: &Client, flags: Flags, req: &Request<'_>) {
     let Some(log) = client.instance.audit() else { return };
@@ -86,19 +97,19 @@ pub(crate) fn refused(client: &Client, flags: Flags, req: &Request<'_>) {
 }
 
 fn check_of(flags: Flags, req: &Request<'_>, result: ErrorCode) -> Event {
-    let ns = match req.body.first().and_then(|e| e.value().as_str()) {
+    let shown = secrets::shown(req.name, flags, req.db, req.body);
+    let ns = match secrets::shown_name(&shown) {
         Some(name) if !flags.has(Flags::NAMES_NOTHING) => format!("{}.{name}", req.db),
         _ => req.db.to_owned(),
     };
-    Event::auth_check(req.name, &ns, &args_of(flags, req), result)
+    Event::auth_check(req.name, &ns, &args_of(&shown, flags, req), result)
 }
 
 /// The command as it came, with its sequences, but for secrets and for what goes beyond the bound.
-fn args_of(flags: Flags, req: &Request<'_>) -> DocBuf {
-    let shown = secrets::shown(req.name, flags, req.db, req.body);
+fn args_of(shown: &RawDoc, flags: Flags, req: &Request<'_>) -> DocBuf {
     let mut args = DocBuilder::with_capacity(shown.byte_len());
     let mut left_out = 0;
-    for e in &*shown {
+    for e in shown {
         match args.byte_len() + e.data().len() <= AUDIT_ARGS_BYTES_MAX {
             true => {
                 args.elem(e);

@@ -191,6 +191,11 @@ impl Param {
     }
 }
 
+/// Whether there is a parameter of that name.
+pub(crate) fn is_parameter(name: &str) -> bool {
+    TABLE.iter().any(|row| row.1 == name) || matches!(name, "comment" | "lsid" | "writeConcern")
+}
+
 /// A row as `getParameter: {showDetails: true}` needs it.
 #[derive(Clone, Copy, Debug)]
 pub struct ParamRow {

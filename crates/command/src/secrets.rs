@@ -3,33 +3,34 @@
 //! Of commands that carry passwords the fields are named that are known to hold none, so that a field spelled wrong, or of the wrong
 //! type, is not shown either. The conversation of a login is shown by its name alone.
 
+use crate::params::is_parameter;
 use crate::spec::Flags;
-use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, ElementType, RawDoc, Value};
 use std::borrow::Cow;
 
 /// What stands for what is not shown.
 const HIDDEN: &str = "xxx";
 
-/// Fields of `createUser` and `updateUser` that are shown. `pwd` is shown as [`HIDDEN`].
-const OF_USERS: &[&str] = &[
-    "createUser",
-    "updateUser",
-    "roles",
-    "customData",
-    "mechanisms",
-    "digestPassword",
-    "authenticationRestrictions",
-    "writeConcern",
-    "comment",
-    "maxTimeMS",
-    "lsid",
-    "txnNumber",
-    "$db",
-    "$clusterTime",
-    "$readPreference",
-    "apiVersion",
-    "apiStrict",
-    "apiDeprecationErrors",
+/// Fields of `createUser` and `updateUser` that are shown where they have the type that belongs there. `pwd` is shown as [`HIDDEN`].
+const OF_USERS: &[(&str, &[ElementType])] = &[
+    ("createUser", &[ElementType::String]),
+    ("updateUser", &[ElementType::String]),
+    ("roles", &[ElementType::Array]),
+    ("customData", &[ElementType::Document]),
+    ("mechanisms", &[ElementType::Array]),
+    ("digestPassword", &[ElementType::Boolean]),
+    ("authenticationRestrictions", &[ElementType::Array]),
+    ("writeConcern", &[ElementType::Document]),
+    ("comment", &[ElementType::String, ElementType::Document]),
+    ("maxTimeMS", &[ElementType::Int32, ElementType::Int64, ElementType::Double]),
+    ("lsid", &[ElementType::Document]),
+    ("txnNumber", &[ElementType::Int64]),
+    ("$db", &[ElementType::String]),
+    ("$clusterTime", &[ElementType::Document]),
+    ("$readPreference", &[ElementType::Document]),
+    ("apiVersion", &[ElementType::String]),
+    ("apiStrict", &[ElementType::Boolean]),
+    ("apiDeprecationErrors", &[ElementType::Boolean]),
 ];
 
 /// `name` is the registry's.
@@ -45,12 +46,24 @@ pub fn shown<'b>(name: &str, flags: Flags, db: &str, body: &'b RawDoc) -> Cow<'b
         "hello" | "isMaster" => Cow::Owned(without_login(body)),
         "applyOps" if !names_credentials(body) => Cow::Borrowed(body),
         "bulkWrite" if body.elem("ops").is_none() || !writes_credentials(body) => Cow::Borrowed(body),
+        "setParameter" => Cow::Owned(of_known_parameters(body)),
         "explain" => match body.first().map(|e| e.value()) {
             Some(Value::Document(inner)) if !is_secret(db, inner) => Cow::Borrowed(body),
             _ => Cow::Owned(hidden(name)),
         },
         _ => Cow::Owned(hidden(name)),
     }
+}
+
+/// The collection that a command names, so far as that may be shown.
+pub fn shown_name(shown: &RawDoc) -> Option<&str> {
+    shown.first().and_then(|e| e.value().as_str()).filter(|name| *name != HIDDEN)
+}
+
+/// What may be shown of an error's words: they may repeat what the command said. Of one that is shown by its name alone, nothing.
+pub fn shown_error<'e>(shown: &RawDoc, body: &RawDoc, words: &'e str) -> &'e str {
+    let by_name_alone = shown.iter().count() == 1 && body.iter().count() > 1;
+    if by_name_alone { HIDDEN } else { words }
 }
 
 /// Whether documents beside the body may be shown.
@@ -102,19 +115,30 @@ fn writes_credentials(body: &RawDoc) -> bool {
 fn of_user(body: &RawDoc) -> DocBuf {
     let mut shown = DocBuilder::new();
     for e in body {
-        match e.name() {
-            "pwd" => {
-                shown.str("pwd", HIDDEN);
-            }
-            // A name that is no text may be anything.
-            "createUser" | "updateUser" if !matches!(e.value(), Value::String(_)) => {
-                shown.str(e.name(), HIDDEN);
-            }
-            name if OF_USERS.contains(&name) => {
+        match OF_USERS.iter().find(|(name, _)| *name == e.name()) {
+            Some((_, types)) if types.contains(&e.value().element_type()) => {
                 shown.elem(e);
             }
-            _ => {}
+            Some((name, _)) => {
+                shown.str(*name, HIDDEN);
+            }
+            None if e.name_bytes() == b"pwd" => {
+                shown.str("pwd", HIDDEN);
+            }
+            None => {}
         }
+    }
+    shown.finish()
+}
+
+/// Parameters of other servers may be passwords (`ldapQueryPassword`).
+fn of_known_parameters(body: &RawDoc) -> DocBuf {
+    let mut shown = DocBuilder::new();
+    for (n, e) in body.iter().enumerate() {
+        match n == 0 || e.name_bytes().starts_with(b"$") || is_parameter(e.name()) {
+            true => shown.elem(e),
+            false => shown.str(e.name(), HIDDEN),
+        };
     }
     shown.finish()
 }
@@ -149,7 +173,9 @@ mod tests {
             ("test", doc! { "createUser": "ann", "pwd": "s3cret", "roles": none.clone() }),
             ("test", doc! { "createUser": "ann", "pwd": { "a": "s3cret" } }),
             ("test", doc! { "createUser": { "pwd": "s3cret" }, "roles": none.clone() }),
+            ("test", doc! { "createUser": "ann", "digestPassword": "s3cret" }),
             ("test", doc! { "updateUser": "ann", "password": "s3cret" }),
+            ("admin", doc! { "setParameter": 1, "ldapQueryPassword": "s3cret" }),
             ("test", doc! { "saslStart": "s3cret", "payload": "s3cret" }),
             ("test", doc! { "saslContinue": 1, "payload": "s3cret" }),
             ("test", doc! { "authenticate": 1, "key": "s3cret" }),
@@ -178,6 +204,7 @@ mod tests {
             doc! { "explain": { "find": "c", "filter": { "a": 1 } } },
             doc! { "applyOps": [{ "op": "i", "ns": "test.c", "o": { "a": 1 } }] },
             doc! { "hello": 1, "client": { "driver": { "name": "x" } } },
+            doc! { "setParameter": 1, "quiet": true, "$db": "admin" },
         ] {
             assert_eq!(of("test", body.clone()), body.to_raw().to_string());
         }

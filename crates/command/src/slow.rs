@@ -2,7 +2,7 @@
 
 use crate::node::Node;
 use crate::op_ctx::OpDebug;
-use crate::{Flags, OpCtx, Request};
+use crate::{Flags, OpCtx, Request, secrets};
 use pando_base::Error;
 use pando_bson::extjson::{Mode, write_value};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
@@ -148,7 +148,8 @@ fn describe(
 ) {
     let d = ctx.debug_snapshot();
     b.str("type", kind(ctx.command));
-    let ns = match (d.ns.is_empty(), req.first().value().as_str()) {
+    let shown = secrets::shown(req.name, flags, req.db, req.body);
+    let ns = match (d.ns.is_empty(), secrets::shown_name(&shown)) {
         (false, _) => d.ns.clone(),
         (true, Some(coll)) => format!("{}.{coll}", req.db),
         (true, None) => format!("{}.$cmd", req.db),
@@ -157,7 +158,7 @@ fn describe(
     if let Some(app) = ctx.client.app_name() {
         b.str("appName", app);
     }
-    b.doc("command", |c| append_command(c, ctx, flags, req));
+    b.doc("command", |c| append_command(c, ctx, &shown));
     if let Some(original) = &d.originating_command {
         b.raw_doc("originatingCommand", RawDoc::trusted(original));
     }
@@ -168,7 +169,7 @@ fn describe(
     b.i64("numYields", d.yields as i64);
     if let Some(e) = error {
         b.bool("ok", false);
-        b.str("errMsg", &e.message);
+        b.str("errMsg", secrets::shown_error(&shown, req.body, &e.message));
         b.str("errName", &e.code.name());
         b.i32("errCode", e.code.0);
     }
@@ -180,8 +181,7 @@ fn describe(
 }
 
 /// The command as it came but for secrets, up to `maxLogSizeKB`.
-fn append_command(c: &mut DocBuilder, ctx: &OpCtx, flags: Flags, req: &Request<'_>) {
-    let shown = crate::secrets::shown(req.name, flags, req.db, req.body);
+fn append_command(c: &mut DocBuilder, ctx: &OpCtx, shown: &RawDoc) {
     let limit = ctx.instance().params.int(crate::params::Param::maxLogSizeKB) as usize * 1024;
     for e in shown.iter() {
         if c.byte_len() + e.data().len() > limit {

@@ -291,7 +291,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "setFeatureCompatibilityVersion" [] (ADMIN_ONLY | WRITE) - [D R] (cluster SetFeatureCompatibilityVersion) "Which release's features may be used.";
     "setFreeMonitoring" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster SetFreeMonitoring) "There is no free monitoring to enable.";
     "setIndexCommitQuorum" [] (WRITE) - [D R] (collection CreateIndex) "Changes how many members a running index build waits for.";
-    "setParameter" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster SetParameter) "Changes server parameters.";
+    "setParameter" [] (SENSITIVE | ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster SetParameter) "Changes server parameters.";
     "setProfilingFilterGlobally" [] (SECONDARY_OK) - [D R] (by_args) "Refused: filters are set by database.";
     "setShardVersion" [] (ADMIN_ONLY | SECONDARY_OK) - [S] (internal) "sharding";
     "setUserWriteBlockMode" [] (ADMIN_ONLY | WRITE | OWN_WRITE_CONCERN | ARGS_FIRST | TYPED) - [D R] (cluster SetUserWriteBlockMode) "Blocks the writes of users.";

@@ -31,6 +31,7 @@ impl Event {
             p.str("user", &user.user).str("db", &user.db).str("mechanism", mechanism);
         })
         .with_result(result)
+        .of_access()
     }
     /// Whether a command was allowed. `args` is shown as it is: whoever calls has taken secrets out.
     pub fn auth_check(command: &str, ns: &str, args: &RawDoc, result: ErrorCode) -> Event {
@@ -38,6 +39,7 @@ impl Event {
             p.str("command", command).str("ns", ns).raw_doc("args", args);
         })
         .with_result(result)
+        .of_access()
     }
     /// Somebody is no longer logged in who was.
     pub fn logout(reason: &str, before: &UserName) -> Event {
@@ -46,6 +48,7 @@ impl Event {
             append_users(p, "initialUsers", [before]);
             append_users(p, "updatedUsers", None);
         })
+        .of_access()
     }
     /// What a client says of itself in its first `hello`.
     pub fn client_metadata(local: &Place, told: &RawDoc) -> Event {
@@ -53,6 +56,7 @@ impl Event {
             local.append_to("localEndpoint", p);
             p.raw_doc("clientMetadata", told);
         })
+        .of_access()
     }
     /// A document of users or roles was written by no command for them. Its credentials are not shown.
     pub fn direct_auth_mutation(ns: &Namespace, document: &RawDoc, by: Mutation) -> Event {

@@ -4,7 +4,7 @@
 //! to read.
 
 use crate::log::rotated_name;
-use pando_audit::Sink;
+use pando_audit::{Sink, Sync};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -29,7 +29,13 @@ impl Sink for AuditFile {
     fn write(&mut self, record: &[u8]) -> io::Result<()> {
         self.file.write_all(record)
     }
+    fn sync(&self) -> io::Result<Option<Sync>> {
+        let file = self.file.try_clone()?;
+        Ok(Some(Box::new(move || file.sync_data())))
+    }
     fn rotate(&mut self, wall_ms: i64) -> io::Result<Option<PathBuf>> {
+        // Nobody asks for it any more once there is another one.
+        self.file.sync_data()?;
         if self.reopen {
             self.file = open_append(&self.path)?;
             return Ok(None);
