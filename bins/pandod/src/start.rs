@@ -18,6 +18,7 @@ use pando_env_tokio::lock::DataLock;
 use pando_env_tokio::process::{self, Asked, Signals};
 use pando_env_tokio::{RealClock, RealHost, RealNet};
 use pando_server::Server;
+use pando_shell::admission::Admission;
 use pando_shell::listener::{self, Bound};
 use pando_shell::log::{Destination, JsonLog};
 use pando_shell::{Config, Service, Stop};
@@ -152,7 +153,8 @@ async fn run(config: Config, log: &Log, sink: &JsonLog, ready: impl FnOnce(&Runn
             });
         }
         let service = Service::new(running.server.clone(), |server| &server.registry);
-        bound.serve(&service, config.max_connections, &stop);
+        let admission = Admission::new(config.max_connections, config.exempt.clone(), config.allowed.clone());
+        bound.serve(&service, admission, &stop);
         sink.startup_done();
         ready(&running);
         wait_for_the_end(&running.server, &mut signals, log, sink).await;

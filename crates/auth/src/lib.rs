@@ -12,6 +12,7 @@
 //! Nothing here prints a secret: [`scram::Key`] and [`Password`] have no contents in `{:?}`, and are overwritten when they are dropped.
 
 mod action;
+mod address_range;
 mod authority;
 pub mod certificate;
 pub mod cluster;
@@ -27,8 +28,9 @@ pub mod scram;
 mod user;
 
 pub use action::{Action, ActionSet};
+pub use address_range::AddressRange;
 pub use authority::{Authority, SYSTEM_USER};
-pub use cluster::{ClusterAuth, ClusterAuthMode, ClusterKeys};
+pub use cluster::{ClusterAuth, ClusterAuthMode, ClusterKeys, SaltedKeys};
 pub use keyfile::Keyfile;
 pub use login::Login;
 pub use mechanism::Mechanism;

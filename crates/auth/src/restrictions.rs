@@ -6,7 +6,7 @@
 //! A document is met where the client's address is in one of the first, and the address that it has come to in one of the second; a part
 //! that is not there is met by everybody. One of the documents has to be met. A user has to meet its own, and those of each role.
 
-use ipnet::IpNet;
+use crate::AddressRange;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{Bson, Document, doc};
 use std::net::IpAddr;
@@ -24,15 +24,8 @@ pub struct Restrictions(Vec<Restriction>);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Restriction {
-    client_source: Option<Vec<Range>>,
-    server_address: Option<Vec<Range>>,
-}
-
-/// Addresses, with the text that they were given as: it is kept and shown as it was.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Range {
-    text: String,
-    net: IpNet,
+    client_source: Option<Vec<AddressRange>>,
+    server_address: Option<Vec<AddressRange>>,
 }
 
 impl Restrictions {
@@ -43,7 +36,7 @@ impl Restrictions {
             return Err(Error::new(ErrorCode::CollectionIsEmpty, text));
         }
         let ranges = |texts: Option<&[&str]>| {
-            texts.map(|t| t.iter().map(|t| Range::parse(t)).collect::<Result<Vec<_>>>()).transpose()
+            texts.map(|t| t.iter().map(|t| AddressRange::parse(t)).collect::<Result<Vec<_>>>()).transpose()
         };
         self.0.push(Restriction {
             client_source: ranges(client_source)?,
@@ -70,7 +63,7 @@ impl Restrictions {
     /// The reverse of [`Restrictions::of_array`].
     pub fn documents(&self) -> Vec<Document> {
         let texts =
-            |ranges: &[Range]| Bson::Array(ranges.iter().map(|r| Bson::from(r.text.as_str())).collect());
+            |ranges: &[AddressRange]| Bson::Array(ranges.iter().map(|r| Bson::from(r.text())).collect());
         let each = self.0.iter().map(|r| {
             let mut d = doc! {};
             for (name, ranges) in [("clientSource", &r.client_source), ("serverAddress", &r.server_address)] {
@@ -97,34 +90,9 @@ impl Restrictions {
     }
 }
 
-fn covers(ranges: Option<&[Range]>, address: Option<IpAddr>) -> bool {
+fn covers(ranges: Option<&[AddressRange]>, address: Option<IpAddr>) -> bool {
     let Some(ranges) = ranges else { return true };
-    // An address of version 4 that came over a socket of version 6 is meant as what it is.
-    address.is_some_and(|a| ranges.iter().any(|r| r.net.contains(&a) || r.net.contains(&a.to_canonical())))
-}
-
-impl Range {
-    /// An address, or one with the number of bits that count.
-    fn parse(text: &str) -> Result<Range> {
-        let (address, length) = match text.split_once('/') {
-            Some((address, length)) => (address, Some(length)),
-            None => (text, None),
-        };
-        let Ok(address) = address.parse::<IpAddr>() else {
-            return Err(Error::bad_value("Invalid IP address in CIDR string"));
-        };
-        let all = if address.is_ipv4() { 32 } else { 128 };
-        let length = match length {
-            None => all,
-            Some(digits) => digits
-                .trim_start()
-                .parse::<i32>()
-                .map_err(|_| Error::bad_value("Non-numeric length in CIDR string"))?,
-        };
-        let net = u8::try_from(length).ok().and_then(|n| IpNet::new(address, n).ok());
-        let net = net.ok_or_else(|| Error::bad_value("Invalid length in CIDR string"))?;
-        Ok(Range { text: text.to_owned(), net })
-    }
+    address.is_some_and(|a| ranges.iter().any(|r| r.contains(a)))
 }
 
 #[cfg(test)]
@@ -148,9 +116,9 @@ mod tests {
             "::1",
             "::ffff:1.2.3.4/96",
         ] {
-            assert_eq!(Range::parse(good).unwrap().text, good);
+            assert_eq!(AddressRange::parse(good).unwrap().text, good);
         }
-        let why = |text: &str| Range::parse(text).unwrap_err().message.to_string();
+        let why = |text: &str| AddressRange::parse(text).unwrap_err().message.to_string();
         for (text, part) in [
             ("10.0.0.0/33", "Invalid length"),
             ("::1/129", "Invalid length"),

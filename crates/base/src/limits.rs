@@ -38,6 +38,12 @@ pub const LOGIN_FAILURES_LOGGED_A_MINUTE_MAX: u32 = 20;
 pub const LOGIN_FAILURES_FORGOTTEN_SECS: u64 = 60;
 /// Addresses of which failures are counted.
 pub const LOGIN_FAILURES_ADDRESSES_MAX: usize = 10_000;
+/// Networks of addresses whose rate of connections is kept (`connectionRatePerAddress`).
+pub const CONNECTION_RATES_KEPT_MAX: usize = 10_000;
+/// Between two lines of the log about connections that come too fast from one of them.
+pub const CONNECTION_RATE_TOLD_SECS: u64 = 10;
+/// Of an address of version 6, what one customer of a provider usually has.
+pub const IPV6_NETWORK_BITS: u32 = 64;
 /// The first pause, and the longest.
 pub const LOGIN_PAUSE_MS_MIN: u64 = 100;
 pub const LOGIN_PAUSE_MS_MAX: u64 = 1000;

@@ -6,6 +6,7 @@ use crate::concern::{ReadConcern, ReadLevel};
 use pando_base::limits;
 use pando_metrics::{Collector, Counter, Family, Gauge, Source, group};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 group! {
     /// Operations by kind; writes count one per document.
@@ -77,6 +78,14 @@ pub struct Connections {
     pub current: Gauge,
     pub total_created: Counter,
     pub rejected: Counter,
+    /// Of those that are open, whom no bound concerns.
+    pub limit_exempt: Gauge,
+    /// Refused by the allow-list.
+    pub not_allowed: Counter,
+    /// Refused because they came too fast from one address.
+    pub too_fast: Counter,
+    /// Something of these is configured, so they are shown.
+    pub has_sources: AtomicBool,
     /// Connections with an operation running.
     pub active: Gauge,
     pub exhaust_is_master: Gauge,
@@ -114,6 +123,12 @@ impl Source for Connections {
                 UNIT,
                 "Connections on which hello waits for a change of the set",
             );
+        if self.has_sources.load(Relaxed) {
+            let (not_allowed, too_fast) = (self.not_allowed.get() as i64, self.too_fast.get() as i64);
+            to.gauge("limitExempt", gauge(&self.limit_exempt), UNIT, "Connections that no bound concerns")
+                .counter("refusedByAddress", not_allowed, UNIT, "Connections that the allow-list refused")
+                .counter("refusedByRate", too_fast, UNIT, "Connections that came too fast from one address");
+        }
     }
 }
 

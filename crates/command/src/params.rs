@@ -75,6 +75,8 @@ params! {
     clusterAuthMode RUN Text("undefined");
     collectionClonerBatchSize BOTH Int(0, 0, MAX32);
     connPoolMaxConnsPerHost START Int(200, ANY32, MAX32);
+    connectionBurstPerAddress BOTH Int(64, 1, 1_000_000);
+    connectionRatePerAddress BOTH Int(0, 0, 1_000_000);
     createRollbackDataFiles BOTH Bool(true);
     cursorTimeoutMillis BOTH Int(600_000, ANY32, MAX32);
     diagnosticDataCollectionEnabled BOTH Bool(true);

@@ -4,6 +4,7 @@
 mod rig;
 
 use pando_bson::{DocBuf, Document, RawDoc, doc};
+use pando_shell::admission::{Admission, Sources};
 use pando_wire::{Compressor, Compressors, Scratch};
 use rig::{message, ok, ping, rig};
 use std::io::{Read, Write};
@@ -203,4 +204,35 @@ fn an_operation_whose_client_left_is_interrupted() {
         assert!(Instant::now() < until, "still running");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+#[test]
+fn only_who_is_listed_connects_and_who_is_exempt_finds_room() {
+    let sources = |text: &str| Sources::parse("net.x", &[text.to_owned()]).unwrap();
+    let elsewhere = rig::admitting(Admission::new(10, Sources::default(), Some(sources("10.0.0.0/8"))));
+    assert!(elsewhere.connect().is_closed());
+    let counts = &elsewhere.instance.metrics.connections;
+    assert_eq!((counts.not_allowed.get(), counts.total_created.get()), (1, 0));
+    // The Unix socket has no address.
+    let path = elsewhere.dir.join(format!("mongodb-{}.sock", elsewhere.port));
+    assert!(std::os::unix::net::UnixStream::connect(path).is_ok());
+
+    let exempt = rig::admitting(Admission::new(0, sources("127.0.0.1"), None));
+    let mut peer = exempt.connect();
+    assert!(ok(&peer.run(ping())));
+    assert_eq!(exempt.instance.metrics.connections.limit_exempt.get(), 1);
+}
+
+#[test]
+fn connections_that_come_too_fast_are_closed() {
+    let rig = rig(100);
+    let params = &rig.instance.params;
+    params.set_at_startup("connectionRatePerAddress", "1").unwrap();
+    params.set_at_startup("connectionBurstPerAddress", "3").unwrap();
+    let mut held: Vec<_> = (0..3).map(|_| rig.connect()).collect();
+    assert!(held.iter_mut().all(|peer| ok(&peer.run(ping()))));
+    assert!(rig.connect().is_closed());
+    rig.members.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert!(ok(&rig.connect().run(ping())), "members are not bounded");
+    assert_eq!(rig.instance.metrics.connections.too_fast.get(), 1);
 }

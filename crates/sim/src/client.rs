@@ -1,5 +1,6 @@
-//! A client in the simulation: one connection, one command at a time.
+//! A client in the simulation: one connection, one command at a time. Where that is asked for it logs in ([`crate::login`]).
 
+use crate::login;
 use pando_bson::{DocBuf, RawDoc};
 use pando_env::{Env, Stream};
 use pando_wire::{Compressors, Frame, Scratch, decode, encode_msg, flags};
@@ -15,15 +16,21 @@ pub struct Client {
     input: Vec<u8>,
     scratch: Scratch,
     next_id: i32,
+    logged_in: bool,
 }
 
 impl Client {
     pub async fn connect(env: &Env, addr: &str) -> io::Result<Client> {
         let stream = env.net.connect(addr.to_owned()).await?;
         let (input, scratch) = (Vec::new(), Scratch::new());
-        Ok(Client { env: env.clone(), stream, input, scratch, next_id: 1 })
+        Ok(Client { env: env.clone(), stream, input, scratch, next_id: 1, logged_in: false })
     }
 
+    pub(crate) fn nonce(&self) -> [u8; 18] {
+        let mut nonce = [0; 18];
+        self.env.rng.fill(&mut nonce);
+        nonce
+    }
     /// Sends a command that gets no reply (`w: 0`).
     pub async fn send_only(&mut self, body: &RawDoc) -> io::Result<()> {
         let mut out = Vec::new();
@@ -33,8 +40,17 @@ impl Client {
         self.stream.write_all(&out).await
     }
 
-    /// Runs a command and returns its reply document, whatever it says.
+    /// Runs a command and returns its reply document, whatever it says; logs in first where it has to.
     pub async fn command(&mut self, body: &RawDoc) -> io::Result<DocBuf> {
+        let reply = self.run(body).await?;
+        if self.logged_in || !login::is_asked_for(&reply) || !login::run(self).await? {
+            return Ok(reply);
+        }
+        self.logged_in = true;
+        self.run(body).await
+    }
+
+    pub(crate) async fn run(&mut self, body: &RawDoc) -> io::Result<DocBuf> {
         let mut out = Vec::new();
         let id = self.next_id;
         self.next_id += 1;

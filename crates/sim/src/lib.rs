@@ -19,6 +19,7 @@ pub mod disk;
 pub mod executor;
 mod folder;
 pub mod links;
+mod login;
 mod lying_disk;
 pub mod net;
 pub mod node;

@@ -3,10 +3,13 @@
 use crate::executor::{ProcessId, lock};
 use crate::folder::Folder;
 use crate::links::Machine;
+use crate::login;
 use crate::lying_disk::LyingDisk;
 use crate::world::World;
+use pando_auth::{ClusterAuth, ClusterAuthMode, ClusterKeys};
 use pando_env::{Disk, Env};
 use pando_server::{Config, Server};
+use pando_shell::admission::Admission;
 use pando_shell::listener;
 use pando_storage::testing::FaultyDisk;
 use pando_storage::{Backend, Options};
@@ -45,6 +48,8 @@ pub struct Node {
     pub connections: usize,
     /// A new member copies another one's files; its process then ends to start again.
     pub copies_files: bool,
+    /// Members log in to each other, and clients to them.
+    pub asks_for_logins: bool,
     /// A panic of the server is the end of its process alone.
     pub contains_panics: bool,
     /// Where log-structured tables lie.
@@ -69,6 +74,7 @@ impl Node {
             majority_reads: true,
             connections: 1000,
             copies_files: false,
+            asks_for_logins: false,
             contains_panics: false,
             folder: None,
         }
@@ -121,7 +127,7 @@ impl Node {
         };
         let env = self.world.env_at(me, self.process, disk);
         let (exit, server, copies_files) = (self.exit.clone(), self.server.clone(), self.copies_files);
-        let config = Config {
+        let mut config = Config {
             port: self.port,
             repl_set: Some("rs0".to_owned()),
             auto_initiate: (!self.member).then(|| format!("127.0.0.1:{}", self.port)),
@@ -131,6 +137,9 @@ impl Node {
             writes_per_worker: 1,
             ..Config::default()
         };
+        if self.asks_for_logins {
+            ask_for_logins(&mut config);
+        }
         let connections = self.connections;
         self.world.spawn_main(self.process, "pandod", async move {
             let how = match pandod(env, config, (connections, copies_files), server).await {
@@ -170,6 +179,15 @@ impl Node {
     }
 }
 
+fn ask_for_logins(config: &mut Config) {
+    let keys = ClusterKeys::fixed(login::KEYFILE).expect("it is a key");
+    config.cluster_auth = Arc::new(ClusterAuth::new(ClusterAuthMode::KeyFile, Some(keys)));
+    config.asks_for_logins = true;
+    config.signs_cluster_times = true;
+    let set = config.params.set_at_startup("scramSHA256IterationCount", login::ITERATIONS);
+    set.expect("it is a parameter");
+}
+
 async fn pandod(
     env: Env,
     config: Config,
@@ -185,7 +203,7 @@ async fn pandod(
     }
     *lock(&shown) = Arc::downgrade(&server);
     let stop = listener::Stop::new();
-    bound.serve(&server.service(), connections, &stop);
+    bound.serve(&server.service(), Admission::bounded(connections), &stop);
     server.lifecycle.wait_shutdown_requested().await;
     server.take_leave().await;
     stop.stop();

@@ -4,6 +4,7 @@ use crate::Client;
 use pando_env::{Env, Log};
 use pando_server::{Config, Server};
 use pando_shell::Stop;
+use pando_shell::admission::Admission;
 use pando_shell::listener;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -64,7 +65,7 @@ impl World {
         let port = config.port;
         let server = Server::start(env, config).await?;
         let stop = Stop::new();
-        bound.serve(&server.service(), 1000, &stop);
+        bound.serve(&server.service(), Admission::bounded(1000), &stop);
         let problem = watch(server.clone());
         Ok(Running { server, port, stop, problem })
     }

@@ -32,7 +32,7 @@ impl Client {
         (Client { mechanism, user, password, nonce, bare, awaited: None, salted: None }, payload)
     }
     /// Hashes the password once for each salt, and keeps what it comes to there.
-    pub(crate) fn keeping(self, salted: Arc<SaltedKeys>) -> Client {
+    pub fn keeping(self, salted: Arc<SaltedKeys>) -> Client {
         Client { salted: Some(salted), ..self }
     }
     fn salted(&self, salt: &[u8], iterations: u32) -> Result<Key> {

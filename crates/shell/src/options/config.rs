@@ -4,6 +4,7 @@ use super::audit::{self, Audit};
 use super::parse::{Refusal, Settings};
 use super::security::{self, Security};
 use super::tls;
+use crate::admission::Sources;
 use crate::log::Destination;
 use pando_base::limits;
 use pando_bson::Document;
@@ -20,6 +21,10 @@ pub struct Config {
     /// Host names or addresses, without port.
     pub bind: Vec<String>,
     pub max_connections: usize,
+    /// `net.maxIncomingConnectionsOverride`
+    pub exempt: Sources,
+    /// `net.clientAllowList`; `None` = everybody may connect.
+    pub allowed: Option<Sources>,
     pub backlog: u32,
     /// Folder of the Unix socket; `None` = no Unix socket.
     pub unix_socket_dir: Option<PathBuf>,
@@ -72,6 +77,8 @@ impl Default for Config {
             port: 27017,
             bind: vec!["127.0.0.1".to_owned()],
             max_connections: limits::CONNECTIONS_MAX,
+            exempt: Sources::default(),
+            allowed: None,
             backlog: limits::LISTEN_BACKLOG,
             unix_socket_dir: Some(PathBuf::from("/tmp")),
             unix_socket_mode: 0o700,
@@ -203,6 +210,12 @@ fn network(c: &mut Config, s: &Settings) -> Result<(), Refusal> {
             return Err("BadValue: maxConns has to be at least 5".to_owned());
         }
         c.max_connections = (n as usize).min(limits::CONNECTIONS_MAX);
+    }
+    if let Some(list) = s.list("net.maxIncomingConnectionsOverride") {
+        c.exempt = Sources::parse("net.maxIncomingConnectionsOverride", list)?;
+    }
+    if let Some(list) = s.list("net.clientAllowList") {
+        c.allowed = Some(Sources::parse("net.clientAllowList", list)?);
     }
     if let Some(n) = s.int("net.listenBacklog") {
         c.backlog = u32::try_from(n).ok().filter(|n| *n > 0).ok_or("BadValue: bad --listenBacklog number")?;
@@ -419,7 +432,7 @@ fn component_levels(out: &mut Vec<(Component, u8)>, path: &str, tree: &Document)
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse::command_line;
+    use super::super::parse::{command_line, config_file};
     use super::*;
 
     fn config(line: &str) -> Result<Config, Refusal> {
@@ -456,6 +469,22 @@ mod tests {
         assert!(config("--replSet rs --enableMajorityReadConcern").unwrap().majority_reads);
         assert!(!config("--replSet rs --enableMajorityReadConcern=false").unwrap().majority_reads);
         assert!(!config("--replSet rs --enableMajorityReadConcern false").unwrap().majority_reads);
+    }
+
+    #[test]
+    fn sources_are_lists_in_files() {
+        let read = |text: &str| Config::from_settings(&config_file(text)?, Vec::new(), Path::new("/"));
+        let c = read(
+            "net:\n  maxIncomingConnectionsOverride: [\"127.0.0.1\", \"/tmp\"]\n  clientAllowList: [\"10.0.0.0/8\"]\n",
+        );
+        let list = |texts: &[&str]| {
+            Sources::parse("", &texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>()).unwrap()
+        };
+        let c = c.unwrap();
+        assert_eq!((c.exempt, c.allowed), (list(&["127.0.0.1", "/tmp"]), Some(list(&["10.0.0.0/8"]))));
+        let e = read("net:\n  maxIncomingConnectionsOverride: abc\n").unwrap_err();
+        assert!(e.ends_with("is of type StringVector, but value in YAML config is not a list type"), "{e}");
+        assert!(read("net:\n  clientAllowList: [\"nowhere\"]\n").unwrap_err().contains("Invalid IP address"));
     }
 
     #[test]

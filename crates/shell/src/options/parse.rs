@@ -13,6 +13,7 @@ pub enum Setting {
     Int(i64),
     Float(f64),
     Pairs(Vec<(String, String)>),
+    List(Vec<String>),
 }
 
 /// Settings by [`Opt::key`]; the command line wins over the file.
@@ -54,6 +55,12 @@ impl Settings {
             _ => None,
         }
     }
+    pub fn list(&self, key: &str) -> Option<&[String]> {
+        match self.values.get(key) {
+            Some(Setting::List(l)) => Some(l),
+            _ => None,
+        }
+    }
     pub fn pairs(&self, key: &str) -> &[(String, String)] {
         match self.values.get(key) {
             Some(Setting::Pairs(p)) => p,
@@ -80,6 +87,7 @@ impl Settings {
                 Setting::Text(s) => Bson::from(s.as_str()),
                 Setting::Int(n) => i32::try_from(*n).map_or(Bson::Int64(*n), Bson::Int32),
                 Setting::Float(d) => Bson::Double(*d),
+                Setting::List(l) => Bson::Array(l.iter().map(|t| Bson::from(t.as_str())).collect()),
                 Setting::Pairs(pairs) => {
                     let fields: Vec<_> =
                         pairs.iter().map(|(k, v)| (k.clone(), Bson::from(v.as_str()))).collect();
@@ -131,6 +139,7 @@ fn convert(opt: &Opt, text: &str) -> Result<Setting, Refusal> {
                 return Err(format!("Error parsing option \"{name}\" as double: \"{text}\" is not a number"));
             }
         },
+        Kind::List => Setting::List(text.split(',').map(|t| t.trim().to_owned()).collect()),
         Kind::Pairs => match text.split_once('=') {
             Some((k, v)) if !k.is_empty() => Setting::Pairs(vec![(k.trim().to_owned(), v.trim().to_owned())]),
             _ => return Err(format!("Illegal option assignment: \"{text}\"")),
@@ -289,6 +298,16 @@ fn walk(out: &mut Settings, prefix: &str, fields: &[(String, Tree)]) -> Result<(
                     list.push((k.clone(), v));
                 }
                 out.put(opt, Setting::Pairs(list));
+            }
+            (Some(opt), tree) if opt.kind == Kind::List => {
+                let Tree::List(items) = tree else {
+                    return Err(format!(
+                        "Option: {key} is of type StringVector, but value in YAML config is not a list type"
+                    ));
+                };
+                let texts = items.iter().map(|item| item.scalar()).collect::<Option<Vec<_>>>();
+                let texts = texts.ok_or_else(|| format!("Option: {key} is a list of single values"))?;
+                out.put(opt, Setting::List(texts));
             }
             (Some(opt), tree) => {
                 let text = tree.scalar().ok_or_else(|| format!("Option {key} must be a single value"))?;

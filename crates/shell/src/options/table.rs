@@ -13,6 +13,8 @@ pub enum Kind {
     Float,
     /// `name=value`, any number of times; a map in YAML.
     Pairs,
+    /// Texts between commas; a list in YAML.
+    List,
 }
 
 /// What the server does with an option.
@@ -77,7 +79,7 @@ const fn short(letter: char, mut o: Opt) -> Opt {
     o
 }
 
-use Kind::{Flag, Float, Int, Pairs, Text};
+use Kind::{Flag, Float, Int, List, Pairs, Text};
 
 const GENERAL: &[Opt] = &[
     short('h', opt("help", "", Flag, "Show this information")),
@@ -131,6 +133,18 @@ const NETWORK: &[Opt] = &[
     opt("bind_ip_all", "net.bindIpAll", Flag, "Listen on all addresses"),
     opt("ipv6", "net.ipv6", Flag, "Listen on IPv6 addresses too"),
     opt("maxConns", "net.maxIncomingConnections", Int, "Connections at the same time (1000000)"),
+    opt(
+        "",
+        "net.maxIncomingConnectionsOverride",
+        List,
+        "Addresses, ranges (CIDR) and paths of Unix sockets that maxConns does not bound",
+    ),
+    opt(
+        "clientAllowList",
+        "net.clientAllowList",
+        List,
+        "Addresses and ranges (CIDR) from which connections are taken, members' too (all); Unix sockets always are",
+    ),
     opt("listenBacklog", "net.listenBacklog", Int, "Connections the kernel may queue"),
     opt(
         "networkMessageCompressors",

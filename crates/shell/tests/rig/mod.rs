@@ -10,6 +10,7 @@ use pando_command::{
     Roles, TopologyVersion, WriteConcern, WriteConcernError,
 };
 use pando_env::{BoxFuture, Log};
+use pando_shell::admission::Admission;
 use pando_shell::connection::Service;
 use pando_shell::listener::{self, Stop};
 use std::io::{Read, Write};
@@ -118,6 +119,10 @@ pub struct Rig {
 }
 
 pub fn rig(max_connections: usize) -> Rig {
+    admitting(Admission::bounded(max_connections))
+}
+
+pub fn admitting(admission: Admission) -> Rig {
     use std::sync::atomic::{AtomicU32, Ordering};
     static N: AtomicU32 = AtomicU32::new(0);
     let n = N.fetch_add(1, Ordering::Relaxed);
@@ -134,7 +139,7 @@ pub fn rig(max_connections: usize) -> Rig {
         let hosts = ["127.0.0.1".to_owned()];
         let bound = listener::bind(&env, &hosts, 0, dir.to_str()).await.unwrap();
         let port = bound.port();
-        bound.serve(&service, max_connections, &stop);
+        bound.serve(&service, admission, &stop);
         (instance, port)
     });
     Rig { members: members.clone(), rt, instance, port, stop, dir }

@@ -180,6 +180,7 @@ impl Run {
             if shape.lsm {
                 node.use_lsm();
             }
+            node.asks_for_logins = shape.asks_for_logins;
             node.boot();
             node
         };
@@ -356,6 +357,7 @@ impl Run {
         let env = self.env(process);
         let addrs = self.addrs();
         let (config, default) = (self.shape.config(&addrs), self.shape.default_concern());
+        let asks_for_logins = self.shape.asks_for_logins;
         let asking = async move {
             env.clock.sleep(Duration::from_millis(200)).await;
             let mut c = connected(&env, &addrs[0]).await;
@@ -365,6 +367,9 @@ impl Run {
             let reply = c.command(&body.to_raw()).await.map_err(|e| e.to_string())?;
             if !reply.get("ok").is_some_and(|v| v.is_truthy()) {
                 return Err(reply.to_string());
+            }
+            if asks_for_logins {
+                on_primary(&env, &addrs, crate::login::create_user()).await?;
             }
             set_default_concern(&env, &addrs, default).await
         };
@@ -445,13 +450,17 @@ impl Run {
 
 /// A configuration that would change the default is refused as long as nobody has said what it shall be.
 async fn set_default_concern(env: &Env, addrs: &[String], default: Document) -> Result<(), String> {
-    let at = primary_of(env, addrs).await;
-    let mut c = connected(env, &addrs[at]).await;
     let mut body = doc! { "setDefaultRWConcern": 1 };
     body.push("defaultWriteConcern", default);
     // By itself it is rolled back as any other write.
     body.push("writeConcern", doc! { "w": "majority" });
     body.push("$db", "admin");
+    on_primary(env, addrs, body).await
+}
+
+async fn on_primary(env: &Env, addrs: &[String], body: Document) -> Result<(), String> {
+    let at = primary_of(env, addrs).await;
+    let mut c = connected(env, &addrs[at]).await;
     let reply = c.command(&body.to_raw()).await.map_err(|e| e.to_string())?;
     if reply.get("ok").is_some_and(|v| v.is_truthy()) { Ok(()) } else { Err(reply.to_string()) }
 }

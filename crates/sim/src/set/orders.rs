@@ -124,9 +124,19 @@ fn has(member: &Document, host: &str) -> bool {
     member.get("host").and_then(Bson::as_str) == Some(host)
 }
 /// Hidden members, delayed ones and arbiters cannot be elected whatever happens.
-fn may_be_elected(member: &Document) -> bool {
+pub(super) fn may_be_elected(member: &Document) -> bool {
     let set = |field: &str| member.get(field).is_some_and(Bson::is_truthy);
     !set("hidden") && !set("arbiterOnly") && !set("secondaryDelaySecs")
+}
+/// How many can lead.
+pub(super) fn electable(members: &[Document]) -> usize {
+    members.iter().filter(|m| may_be_elected(m) && number(m, "votes") > 0.0).count()
+}
+/// The same, with a vote and a chance.
+pub(super) fn voting(mut member: Document) -> Document {
+    member.set("votes", 1);
+    member.set("priority", 1);
+    member
 }
 fn prefer(mut members: Vec<Document>, host: &str) -> Option<Vec<Document>> {
     for m in members.iter_mut().filter(|m| may_be_elected(m) && number(m, "votes") > 0.0) {
@@ -136,9 +146,9 @@ fn prefer(mut members: Vec<Document>, host: &str) -> Option<Vec<Document>> {
     Some(members)
 }
 fn turn_vote(mut members: Vec<Document>, host: &str) -> Option<Vec<Document>> {
-    let electable = |m: &&Document| may_be_elected(m) && number(m, "votes") > 0.0;
+    let can_lead = |m: &&Document| may_be_elected(m) && number(m, "votes") > 0.0;
     let (others, voters) = (
-        members.iter().filter(electable).filter(|m| !has(m, host)).count(),
+        members.iter().filter(can_lead).filter(|m| !has(m, host)).count(),
         members.iter().filter(|m| number(m, "votes") > 0.0).count(),
     );
     let m = members.iter_mut().find(|m| has(m, host))?;

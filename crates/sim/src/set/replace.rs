@@ -6,7 +6,7 @@
 
 use super::Run;
 use super::asking::{is_growing, primary_within};
-use super::orders::{config_of, install, members, next};
+use super::orders::{config_of, electable, install, may_be_elected, members, next, voting};
 use crate::client::Client;
 use crate::executor::lock;
 use pando_bson::{Bson, Document, doc};
@@ -145,7 +145,35 @@ async fn give(env: &Env, addrs: &[String], host: &str, new: Option<&Document>) -
         m.get("host").and_then(Bson::as_str) != Some(host) || new.is_some_and(|n| id(n) == id(m))
     });
     if let Some(new) = new.filter(|n| kept.iter().all(|m| id(m) != id(n))) {
-        kept.push(new.clone());
+        let joining = joining(&kept, new);
+        kept.push(joining);
     }
     install(&mut c, next(&config, kept)).await
+}
+
+/// Votes have turned since the member left: the set must not be left with one that can lead, which could then never be replaced.
+fn joining(members: &[Document], new: &Document) -> Document {
+    match electable(members) < 2 && may_be_elected(new) {
+        true => voting(new.clone()),
+        false => new.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_back_without_a_vote_gets_one_where_one_alone_can_lead() {
+        let silent = |id: i32| doc! { "_id": id, "host": "h", "votes": 0, "priority": 0 };
+        let (leader, hidden) =
+            (doc! { "_id": 1, "host": "a" }, doc! { "_id": 2, "host": "b", "hidden": true });
+        let alone = [leader.clone(), hidden.clone(), silent(3)];
+        assert_eq!(joining(&alone, &silent(4)).get("votes").and_then(Bson::as_i64), Some(1));
+        let two = [leader, doc! { "_id": 5, "host": "c" }];
+        assert_eq!(joining(&two, &silent(4)).get("votes").and_then(Bson::as_i64), Some(0));
+        let mut late = hidden;
+        late.push("votes", 0);
+        assert_eq!(joining(&alone, &late).get("votes").and_then(Bson::as_i64), Some(0));
+    }
 }

@@ -9,6 +9,8 @@ use pando_storage::testing::SeededRng;
 pub(super) const FIRST_PORT: u16 = 27017;
 /// Of so many seeds one has log-structured tables.
 const LSM_ONE_IN: u64 = 10;
+/// Of so many seeds in one members and users log in.
+const LOGINS_ONE_IN: u64 = 3;
 /// Files of the logs: small, so that they are sealed and dropped within a run.
 pub(super) const LOG_SEGMENT_BYTES: u64 = 64 << 10;
 /// Sizes of the oplog.
@@ -21,6 +23,7 @@ pub(super) struct Shape {
     pub(super) members: Vec<Document>,
     pub(super) oplog_bytes: u64,
     pub(super) lsm: bool,
+    pub(super) asks_for_logins: bool,
 }
 
 /// A data-bearing voter that can be elected.
@@ -61,7 +64,12 @@ impl Shape {
             m.push("tags", doc! { "place": if i % 2 == 0 { "a" } else { "b" } });
         }
         let oplog_bytes = OPLOG_BYTES[below(3) as usize];
-        Shape { members, oplog_bytes, lsm: seed % LSM_ONE_IN == 7 }
+        Shape {
+            members,
+            oplog_bytes,
+            lsm: seed % LSM_ONE_IN == 7,
+            asks_for_logins: seed % LOGINS_ONE_IN == 1,
+        }
     }
     pub(super) fn holds_data(&self, who: usize) -> bool {
         !self.members[who].contains("arbiterOnly")
