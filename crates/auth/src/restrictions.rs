@@ -116,7 +116,7 @@ mod tests {
             "::1",
             "::ffff:1.2.3.4/96",
         ] {
-            assert_eq!(AddressRange::parse(good).unwrap().text, good);
+            assert_eq!(AddressRange::parse(good).unwrap().text(), good);
         }
         let why = |text: &str| AddressRange::parse(text).unwrap_err().message.to_string();
         for (text, part) in [
