@@ -9,6 +9,7 @@ pub mod functions;
 pub mod layers;
 pub mod links;
 pub mod log_ids;
+pub mod log_words;
 pub mod parts;
 pub mod sizes;
 pub mod systems;

@@ -1,7 +1,9 @@
 //! All checks of the tree, in one list of problems.
 
 use crate::tree::Tree;
-use crate::{bounds, circles, finders, functions, layers, links, log_ids, parts, sizes, systems, tour};
+use crate::{
+    bounds, circles, finders, functions, layers, links, log_ids, log_words, parts, sizes, systems, tour,
+};
 
 /// Every problem found, as lines to print; empty means tidy.
 pub fn run(tree: &Tree) -> Vec<String> {
@@ -15,6 +17,7 @@ pub fn run(tree: &Tree) -> Vec<String> {
     systems::check(tree, &mut problems);
     links::check(tree, &mut problems);
     log_ids::check(tree, &mut problems);
+    log_words::check(tree, &mut problems);
     sizes::check(tree, &mut problems);
     functions::check(tree, &mut problems);
     fence(tree, &mut problems);

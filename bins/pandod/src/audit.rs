@@ -23,7 +23,7 @@ pub(crate) fn open(wanted: Option<&Audit>, env: &Env) -> Result<Option<Arc<Audit
     let broken = move |e: &std::io::Error| {
         log.fatal(
             Component::Access,
-            9_100_220,
+            9_100_074,
             "An event of the audit log could not be written, the process ends",
             |a| {
                 a.show("error", e);

@@ -19,7 +19,7 @@ pub(crate) fn read_given(path: Option<&Path>, log: &Log) -> Result<Option<Cluste
     let reads = move || {
         read(&path).inspect_err(|e| {
             log.info(Component::Access, 20254, "Read security file failed", |a| {
-                a.str("error", &e.message);
+                a.data("error", &e);
             });
         })
     };

@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods)]
 
 use pando_base::panics::{self, Broken};
+use pando_base::redaction::ClientText;
 use pando_env::{Component, Log};
 use std::any::Any;
 use std::backtrace::Backtrace;
@@ -39,7 +40,7 @@ fn message(payload: &(dyn Any + Send)) -> &str {
 /// One request is given up, and its connection with it.
 fn tell(log: &Log, info: &PanicHookInfo<'_>) {
     log.error(Component::Control, 23134, "A request panicked", |a| {
-        a.str("message", message(info.payload()));
+        a.data("message", &ClientText(message(info.payload())));
         if let Some(at) = info.location() {
             a.show("at", at);
         }
@@ -60,7 +61,10 @@ fn end(log: &Log, info: &PanicHookInfo<'_>) -> ! {
     // Nobody may listen there: what cannot be written is lost.
     let _ = writeln!(err, "\npandod panicked and ends: {message}\n  task: {task}\n  at: {at}\n{backtrace}");
     log.fatal(Component::Control, 23089, "Fatal assertion", |a| {
-        a.str("message", message).str("task", task).str("at", &at).show("backtrace", &backtrace);
+        a.data("message", &ClientText(message))
+            .str("task", task)
+            .str("at", &at)
+            .show("backtrace", &backtrace);
     });
     let (recent, _) = log.sink().recent();
     let _ = writeln!(err, "The last lines of the log:");

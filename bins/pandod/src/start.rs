@@ -10,6 +10,7 @@ use crate::watchdog;
 use pando_audit::AuditLog;
 use pando_auth::ClusterAuth;
 use pando_base::Error;
+use pando_base::redaction::WithCode;
 use pando_command::params::Param;
 use pando_env::log::{Attrs, LogSink, push_json_string};
 use pando_env::tls::Certificates;
@@ -135,7 +136,7 @@ async fn run(config: Config, log: &Log, sink: &JsonLog, ready: impl FnOnce(&Runn
         Ok(opened) => opened,
         Err(f) => {
             log.error(Component::Control, f.id, f.text, |a| {
-                a.json("error", &f.json);
+                a.own_json("error", &f.json);
             });
             return Ended::error(f.code, f.error);
         }
@@ -172,7 +173,7 @@ async fn run(config: Config, log: &Log, sink: &JsonLog, ready: impl FnOnce(&Runn
     }
     if let Err(e) = ended {
         log.error(Component::Control, 4784932, "The server did not stop cleanly", |a| {
-            a.show("error", &e);
+            a.data("error", &WithCode(&e));
         });
         return Ended::error(exit::ABRUPT, e);
     }
@@ -343,7 +344,7 @@ fn announce(log: &Log, config: &Config, host: &RealHost) {
             b.str("version", pando_server::VERSION)
                 .str("pandodb", version::OWN)
                 .str("gitVersion", pando_server::GIT_VERSION)
-                .json("modules", "[]")
+                .own_json("modules", "[]")
                 .str("allocator", crate::allocator::NAME)
                 .object("environment", |e: &mut Attrs| {
                     e.str("distarch", std::env::consts::ARCH).str("target_arch", std::env::consts::ARCH);
@@ -356,7 +357,7 @@ fn announce(log: &Log, config: &Config, host: &RealHost) {
         });
     });
     log.info(Component::Control, 21951, "Options set by command line", |a| {
-        a.json("options", &pando_command::json::relaxed(&config.parsed.to_raw()));
+        a.own_json("options", &pando_command::json::relaxed(&config.parsed.to_raw()));
     });
     if config.bind.iter().any(|b| !b.starts_with("127.") && b != "::1") {
         let text = "Access control is not available yet and the server listens on more than localhost. Read and write \

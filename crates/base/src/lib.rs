@@ -14,6 +14,7 @@ pub mod mutants;
 pub mod ns;
 pub mod panics;
 pub mod patience;
+pub mod redaction;
 pub mod session_id;
 pub mod sync;
 pub mod time;

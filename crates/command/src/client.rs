@@ -190,7 +190,7 @@ impl Client {
         self.env.log.info(Component::Network, 51800, "client metadata", |a| {
             a.str("remote", self.remote.as_deref().unwrap_or(""))
                 .str("client", &self.desc)
-                .json("doc", &json);
+                .own_json("doc", &json);
         });
         self.audit(|| Event::client_metadata(&Place::of(self.local.as_deref()), doc));
         let _ = self.metadata.set(Metadata { doc: doc.to_buf(), app_name });

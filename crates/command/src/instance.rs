@@ -4,7 +4,7 @@ use crate::api_versions::ApiVersions;
 use crate::client::{Client, Clients};
 use crate::fail_point::FailPoints;
 use crate::metrics::Metrics;
-use crate::params::Params;
+use crate::params::{Param, Params};
 use crate::unfinished::Unfinished;
 use pando_audit::AuditLog;
 use pando_env::Env;
@@ -54,7 +54,12 @@ impl Instance {
             audit: OnceLock::new(),
         });
         instance.register_metrics();
+        instance.redact_as_told();
         instance
+    }
+    /// `redactClientLogData` takes effect.
+    pub fn redact_as_told(&self) {
+        self.env.log.sink().set_redaction(self.params.bool(Param::redactClientLogData));
     }
     /// Where in `serverStatus` the figures of [`Metrics`] are found.
     fn register_metrics(&self) {

@@ -4,9 +4,11 @@ use crate::node::Node;
 use crate::op_ctx::OpDebug;
 use crate::{Flags, OpCtx, Request, secrets};
 use pando_base::Error;
+use pando_base::redaction::ClientText;
 use pando_bson::extjson::{Mode, write_value};
-use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 use pando_env::Component;
+use pando_env::log::Attrs;
 use std::time::Duration;
 
 /// Where the report goes: the log, and the profile collection by its level (1 = slow ones, 2 = all).
@@ -105,15 +107,28 @@ pub(crate) fn report<S: Node>(
     }
     if log {
         ctx.env().log.info(Component::Command, 51803, "Slow query", |a| {
-            for e in entry.iter() {
-                let mut json = String::new();
-                write_value(&mut json, e.value(), Mode::Relaxed);
-                a.json(e.name(), &json);
-            }
+            entry.iter().for_each(|e| note(a, e));
         });
     }
     if to.level >= 2 || (to.level == 1 && log) {
         node.profile(&ctx.db, profiled.unwrap_or_else(|| profile_entry(ctx, &entry, took)));
+    }
+}
+
+/// One field of the line. What the client said is in three of them.
+fn note(a: &mut Attrs, e: Elem<'_>) {
+    match (e.name(), e.value()) {
+        ("command" | "originatingCommand", Value::Document(d)) => {
+            a.data(e.name(), d);
+        }
+        ("errMsg", Value::String(words)) => {
+            a.data(e.name(), &ClientText(words));
+        }
+        (name, value) => {
+            let mut json = String::new();
+            write_value(&mut json, value, Mode::Relaxed);
+            a.own_json(name, &json);
+        }
     }
 }
 
@@ -149,7 +164,8 @@ fn describe(
     let d = ctx.debug_snapshot();
     b.str("type", kind(ctx.command));
     let shown = secrets::shown(req.name, flags, req.db, req.body);
-    let ns = match (d.ns.is_empty(), secrets::shown_name(&shown)) {
+    let ns = match (d.ns.is_empty(), secrets::shown_name(&shown).filter(|_| !flags.has(Flags::NAMES_NOTHING)))
+    {
         (false, _) => d.ns.clone(),
         (true, Some(coll)) => format!("{}.{coll}", req.db),
         (true, None) => format!("{}.$cmd", req.db),

@@ -3,9 +3,12 @@
 //! `env.log.info(Component::Storage, 22315, "Opening the data files", |a| { a.str("dbpath", path); })`
 //! costs one virtual call when the line is not wanted. Where lines go (file, stdout, memory ring, nowhere)
 //! is the sink's business; the real sink is in `shell`, tests and the simulator bring their own.
+//! What an attribute may hold, and what of it is not shown, is in [`pando_base::redaction`].
 //! Ids are stable: tools and launchers wait for some of MongoDB's numbers, so where MongoDB has a line for
 //! the same event we use its id and text.
 
+pub use pando_base::redaction::push_json_string;
+use pando_base::redaction::{ClientData, Plain};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -121,6 +124,11 @@ pub trait LogSink: Send + Sync {
     }
     /// Empties `recent`.
     fn clear(&self) {}
+    /// `redactClientLogData`: nothing that a client has sent is shown.
+    fn redacts(&self) -> bool {
+        false
+    }
+    fn set_redaction(&self, _on: bool) {}
 }
 
 /// A sink that keeps nothing.
@@ -171,7 +179,7 @@ impl Log {
         if !self.sink.enabled(component, severity) {
             return;
         }
-        let mut attrs = Attrs::default();
+        let mut attrs = Attrs { redacts: self.sink.redacts(), ..Attrs::default() };
         fill(&mut attrs);
         let attr = attrs.finish();
         self.sink.write(&Record { severity, component, id, ctx: &self.ctx, msg, attr: &attr });
@@ -198,6 +206,8 @@ impl Log {
 #[derive(Default)]
 pub struct Attrs {
     json: String,
+    /// What clients have sent is not shown.
+    redacts: bool,
 }
 
 impl Attrs {
@@ -206,13 +216,20 @@ impl Attrs {
         push_json_string(&mut self.json, name);
         self.json.push(':');
     }
+    /// A text of the server's own, or a name; what a client has sent goes by [`Attrs::data`].
     pub fn str(&mut self, name: &str, v: &str) -> &mut Self {
         self.key(name);
         push_json_string(&mut self.json, v);
         self
     }
-    /// Anything printable, as a string.
-    pub fn show(&mut self, name: &str, v: impl std::fmt::Display) -> &mut Self {
+    /// What a client may have sent: documents, texts, errors.
+    pub fn data(&mut self, name: &str, v: &(impl ClientData + ?Sized)) -> &mut Self {
+        self.key(name);
+        v.push_json(&mut self.json, self.redacts);
+        self
+    }
+    /// Anything printable that holds nothing of a client's, as a string.
+    pub fn show(&mut self, name: &str, v: impl Plain) -> &mut Self {
         self.str(name, &v.to_string())
     }
     pub fn i64(&mut self, name: &str, v: i64) -> &mut Self {
@@ -239,18 +256,18 @@ impl Attrs {
         self.json.push_str(if v { "true" } else { "false" });
         self
     }
-    /// Text that already is JSON (a document in extended JSON, say).
-    pub fn json(&mut self, name: &str, v: &str) -> &mut Self {
+    /// Text that already is JSON, and holds nothing of a client's.
+    pub fn own_json(&mut self, name: &str, v: &str) -> &mut Self {
         self.key(name);
         self.json.push_str(v);
         self
     }
     /// A nested object.
     pub fn object(&mut self, name: &str, fill: impl FnOnce(&mut Attrs)) -> &mut Self {
-        let mut inner = Attrs::default();
+        let mut inner = Attrs { redacts: self.redacts, ..Attrs::default() };
         fill(&mut inner);
         let text = inner.finish();
-        self.json(name, if text.is_empty() { "{}" } else { &text })
+        self.own_json(name, if text.is_empty() { "{}" } else { &text })
     }
     /// The object's text; empty when no field was added.
     pub fn finish(mut self) -> String {
@@ -259,25 +276,6 @@ impl Attrs {
         }
         self.json
     }
-}
-
-/// Appends `s` as a JSON string literal.
-pub fn push_json_string(out: &mut String, s: &str) {
-    out.push('"');
-    for c in s.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7F => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
 }
 
 #[cfg(test)]

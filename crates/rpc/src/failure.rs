@@ -1,6 +1,7 @@
 //! Why a call failed: sorted, as the error that a client would see, and with all that the peer said.
 
 use pando_base::codes::class;
+use pando_base::redaction::ClientData;
 use pando_base::{Error, ErrorCode};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_env::tls::HandshakeFailed;
@@ -170,6 +171,13 @@ impl Failure {
 impl From<Failure> for Error {
     fn from(f: Failure) -> Error {
         f.error
+    }
+}
+
+/// A peer's words may repeat what a client said.
+impl ClientData for Failure {
+    fn push_json(&self, out: &mut String, redacted: bool) {
+        self.error.push_json(out, redacted);
     }
 }
 

@@ -74,7 +74,7 @@ impl Login {
                 conversation.keys.was_refused();
             }
             c.env().log.warn(Component::Access, 20430, "Unable to log in to another member", |a| {
-                a.str("member", c.addr()).str("error", &failure.to_string());
+                a.str("member", c.addr()).data("error", &failure.error);
             });
         }
         done

@@ -41,6 +41,7 @@ pub struct JsonLog {
     /// Per component; -1 = as its parent.
     verbosity: Vec<AtomicI8>,
     starting: AtomicBool,
+    redacts: AtomicBool,
 }
 
 struct Out {
@@ -77,6 +78,7 @@ impl JsonLog {
             out: Mutex::new(out),
             verbosity,
             starting: AtomicBool::new(true),
+            redacts: AtomicBool::new(false),
         }))
     }
     /// Warnings from here on are no longer startup warnings.
@@ -188,6 +190,12 @@ impl LogSink for JsonLog {
         }
         out.file = Some(open_append(path)?);
         Ok(())
+    }
+    fn redacts(&self) -> bool {
+        self.redacts.load(Relaxed)
+    }
+    fn set_redaction(&self, on: bool) {
+        self.redacts.store(on, Relaxed);
     }
     fn clear(&self) {
         let mut out = self.lock();

@@ -32,6 +32,8 @@ impl ConfigId {
     }
 }
 
+impl pando_base::redaction::Plain for ConfigId {}
+
 impl std::fmt::Display for ConfigId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{{version: {}, term: {}}}", self.version, self.term)

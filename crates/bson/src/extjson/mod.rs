@@ -11,7 +11,17 @@ mod write;
 
 pub use forms::{base64, date_text, unbase64};
 pub use read::{parse, parse_prefix, parse_shell, parse_value};
-pub use write::{write_doc, write_json_string, write_value};
+pub use write::{write_doc, write_json_string, write_redacted, write_value};
+
+/// A document of a client's in a line of the log.
+impl pando_base::redaction::ClientData for RawDoc {
+    fn push_json(&self, out: &mut String, redacted: bool) {
+        match redacted {
+            true => write_redacted(out, self, pando_base::redaction::REDACTED),
+            false => write_doc(out, self, Mode::Relaxed),
+        }
+    }
+}
 
 use crate::raw::RawDoc;
 

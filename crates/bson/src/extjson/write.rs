@@ -17,6 +17,32 @@ pub fn write_value(out: &mut String, v: Value<'_>, mode: Mode) {
     value(out, v, mode, 0);
 }
 
+/// Appends a document with `stands_for` in place of each value; names and nesting stay.
+pub fn write_redacted(out: &mut String, doc: &RawDoc, stands_for: &str) {
+    redacted(out, doc, ('{', '}'), stands_for, 0);
+}
+
+fn redacted(out: &mut String, doc: &RawDoc, (open, close): (char, char), stands_for: &str, depth: usize) {
+    out.push(open);
+    if depth <= limits::BSON_DEPTH_MAX {
+        for (i, e) in doc.iter().enumerate() {
+            if i > 0 {
+                out.push(',');
+            }
+            if open == '{' {
+                write_json_string(out, &e.shown_name());
+                out.push(':');
+            }
+            match e.value() {
+                Value::Document(d) => redacted(out, d, ('{', '}'), stands_for, depth + 1),
+                Value::Array(a) => redacted(out, a, ('[', ']'), stands_for, depth + 1),
+                _ => write_json_string(out, stands_for),
+            }
+        }
+    }
+    out.push(close);
+}
+
 /// Appends a string in quotes with JSON's escapes.
 pub fn write_json_string(out: &mut String, s: &str) {
     out.push('"');

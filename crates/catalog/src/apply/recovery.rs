@@ -16,6 +16,7 @@ use crate::schema::snapshot::Named;
 use crate::schema::views::ViewReloader;
 use crate::write::observer::LogWriter;
 use crate::write::record_id;
+use pando_base::redaction::WithCode;
 use pando_base::{Error, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_env::Env;
@@ -278,7 +279,7 @@ impl Catalog {
                 22430,
                 "Could not forget a dropped collection's size",
                 |a| {
-                    a.show("error", &e);
+                    a.data("error", &WithCode(&e));
                 },
             );
         }

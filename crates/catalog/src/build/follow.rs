@@ -12,6 +12,7 @@ use crate::build::target::Target;
 use crate::schema::collection::Index;
 use crate::schema::durable::Parts;
 use crate::schema::snapshot::Named;
+use pando_base::redaction::WithCode;
 use pando_base::{Error, Result, Uuid};
 use pando_bson::Value;
 use pando_env::log::Component;
@@ -87,7 +88,7 @@ impl Catalog {
                     "An index is made anew where its build is committed: it could not be built beside other writes",
                     |a| {
                         a.show("buildUUID", build);
-                        a.show("error", &cause);
+                        a.data("error", &WithCode(&cause));
                     },
                 );
                 self.apply_new_indexes(e, &specs)

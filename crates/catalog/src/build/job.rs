@@ -25,6 +25,7 @@ use crate::schema::snapshot::Named;
 use crate::write::interrupt::Interrupt;
 use crate::write::observer::Defined;
 use pando_base::codes::class;
+use pando_base::redaction::WithCode;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Uuid, limits, patience};
 use pando_bson::{DocBuilder, RawDoc};
 use pando_env::log::Component;
@@ -235,7 +236,7 @@ impl Catalog {
     pub(crate) async fn abort_build(&self, job: &Job, cause: &Error) -> Result<()> {
         self.env().log.info(Component::Index, 4656003, "Aborting index build", |a| {
             a.show("buildUUID", job.uuid);
-            a.show("error", cause);
+            a.data("error", &WithCode(cause));
         });
         let Some(coll) = self.lookup_uuid(job.collection) else { return Ok(()) };
         let alone = coll.shared.lock.exclusive(&self.env().clock);

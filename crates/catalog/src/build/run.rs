@@ -12,6 +12,7 @@ use crate::write::observer::Defined;
 use crate::write::record_id::{self, Record};
 use crate::write::unit::WriteUnit;
 use pando_base::codes::class;
+use pando_base::redaction::WithCode;
 use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, limits};
 use pando_bson::RawDoc;
 use pando_bson::keystring::KeyBuilder;
@@ -76,7 +77,7 @@ impl Runner {
         }
         self.catalog.env().log.info(Component::Index, 20_649, "Index build: failed", |a| {
             a.show("buildUUID", self.job.uuid);
-            a.show("error", e);
+            a.data("error", &WithCode(e));
         });
         self.catalog.0.builds.news.bump();
     }

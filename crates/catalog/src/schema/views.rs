@@ -8,6 +8,7 @@ use crate::schema::snapshot::{CatalogSnapshot, Named};
 use crate::write::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
 use crate::write::op::WriteOp;
 use crate::write::unit::WriteUnit;
+use pando_base::redaction::WithCode;
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
 use pando_storage::{Dir, ReadAt};
@@ -287,7 +288,7 @@ impl ViewReloader {
                     use pando_env::log::Component;
                     catalog.env().log.error(Component::Storage, 20326, "Could not load view catalog", |a| {
                         a.str("db", &db);
-                        a.show("error", &e);
+                        a.data("error", &WithCode(&e));
                     });
                 }
             });

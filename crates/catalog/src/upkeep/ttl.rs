@@ -7,6 +7,7 @@ use crate::read::source::CollectionSource;
 use crate::schema::collection::{Collection, Index};
 use crate::write::interrupt::Interrupt;
 use crate::write::op::WriteOp;
+use pando_base::redaction::WithCode;
 use pando_base::{ErrorCode, Millis, Namespace, Result, limits};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{ObjectId, RawDoc, Value};
@@ -50,7 +51,7 @@ impl Catalog {
                             "Error running TTL job on collection",
                             |a| {
                                 a.str("namespace", coll.ns.as_str());
-                                a.show("error", &e);
+                                a.data("error", &WithCode(&e));
                             },
                         );
                     }

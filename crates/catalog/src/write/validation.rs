@@ -33,7 +33,7 @@ fn refuse(catalog: &Catalog, coll: &Collection, doc: &RawDoc, action: Validation
     if action == ValidationAction::Warn {
         catalog.env().log.warn(Component::Storage, 20294, "Document would fail validation", |a| {
             a.str("namespace", coll.ns.as_str());
-            a.show("document", doc);
+            a.data("document", doc);
         });
         return Ok(());
     }

@@ -189,7 +189,7 @@ fn persisted(c: &Coordinator, id: u64, done: Result<Option<Position>, Error>) {
                 21452,
                 "A replication document could not be written",
                 |a| {
-                    a.str("error", &e.message);
+                    a.data("error", &e);
                 },
             );
             c.tell(Event::PersistFailed(id));

@@ -122,7 +122,7 @@ impl Coordinator {
     fn tell_refused(&self, resync: Result<()>) {
         if let Err(e) = resync {
             self.env.log.info(pando_env::Component::Repl, 5_860_011, "No resync now", |a| {
-                a.str("error", &e.message);
+                a.data("error", &e);
             });
         }
     }

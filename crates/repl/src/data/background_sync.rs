@@ -145,7 +145,7 @@ impl BackgroundSync {
                         21274,
                         "Recreating cursor for oplog fetcher",
                         |a| {
-                            a.str("syncSource", source).show("lastOpTimeFetched", self.last).show("error", f);
+                            a.str("syncSource", source).show("lastOpTimeFetched", self.last).data("error", f);
                         },
                     );
                 }
@@ -188,7 +188,7 @@ impl BackgroundSync {
     }
     fn deny(&self, source: &str, ms: u64, why: &Error) {
         self.deps.env.log.info(Component::Repl, 5929000, "Sync source is avoided for a while", |a| {
-            a.str("syncSource", source).u64("millis", ms).str("error", &why.message);
+            a.str("syncSource", source).u64("millis", ms).data("error", &why);
         });
         self.deps.upper.deny_source(source, Duration::from_millis(ms), &why.message);
         self.deps.pool.forget(source);

@@ -73,7 +73,7 @@ impl InitialSync {
                 Err(e) if by_files && e.code == ErrorCode::InvalidSyncSource => {
                     let text = "Falling back to logical initial sync";
                     deps.env.log.warn(Component::InitSync, 5780600, text, |a| {
-                        a.str("error", &e.message);
+                        a.data("error", &e);
                     });
                     by_files = false;
                     self.status.set_method(file_copy::method(false));

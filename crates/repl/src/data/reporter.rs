@@ -34,7 +34,7 @@ pub(crate) async fn run(deps: Deps, stop: Stop) {
                         21211,
                         "Error in replSetUpdatePosition",
                         |a| {
-                            a.str("source", &source).show("error", &f);
+                            a.str("source", &source).data("error", &f);
                         },
                     );
                     stop.unless_asked(pause(&deps, &source)).await;

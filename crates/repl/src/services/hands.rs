@@ -88,7 +88,7 @@ impl Hands for InstanceHands<'_> {
     fn report(&self, _: OpTime) {}
     fn note(&self, text: &str) {
         self.env.log.info(Component::Repl, 9_100_060, "A workflow says", |a| {
-            a.str("service", self.service.name).show("id", self.instance.id()).str("note", text);
+            a.str("service", self.service.name).data("id", self.instance.id()).str("note", text);
         });
     }
     fn failed(&self, error: &Error) {
@@ -97,9 +97,7 @@ impl Hands for InstanceHands<'_> {
             9100010,
             "An action of a workflow failed; it is tried again",
             |a| {
-                a.str("service", self.service.name)
-                    .show("id", self.instance.id())
-                    .str("error", &error.message);
+                a.str("service", self.service.name).data("id", self.instance.id()).data("error", &error);
             },
         );
     }

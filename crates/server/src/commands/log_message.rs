@@ -1,6 +1,7 @@
 //! `logMessage` (test command): writes a line to the log, so that a test finds its place there.
 
 use super::prelude::*;
+use pando_base::redaction::ClientText;
 use pando_env::Component;
 
 pub(super) async fn run(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -13,15 +14,9 @@ pub(super) async fn run(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Rep
     }
     let text = req.first_str("logMessage")?;
     ctx.env().log.info(Component::Command, 5_060_500, "logMessage", |a| {
-        a.str("msg", text);
+        a.data("msg", &ClientText(text));
         if let Some(extra) = extra {
-            let mut json = String::new();
-            pando_bson::extjson::write_value(
-                &mut json,
-                Value::Document(extra),
-                pando_bson::extjson::Mode::Relaxed,
-            );
-            a.json("extra", &json);
+            a.data("extra", extra);
         }
     });
     Ok(Reply::new())

@@ -41,6 +41,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
             r.body.bson("was", &was);
         }
     }
+    server.instance.redact_as_told();
     // The replica-set protocol keeps a copy of its own.
     if let Some(coordinator) = server.replication.coordinator.get() {
         coordinator.tell(pando_repl::topology::Event::Params(pando_repl::params::of(params)));

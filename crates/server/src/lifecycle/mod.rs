@@ -11,6 +11,7 @@ pub(crate) mod start;
 mod startup_log;
 pub(crate) mod tasks;
 
+use pando_base::redaction::ClientText;
 use pando_command::Instance;
 use pando_env::sync::Notify;
 use pando_env::{Component, Env};
@@ -117,7 +118,7 @@ impl Lifecycle {
     /// The log cannot be trusted any more: stop everything without writing.
     pub(crate) fn fatal(&self, what: &str, why: &str) {
         self.env.log.fatal(Component::Storage, 23090, "Fatal assertion", |a| {
-            a.str("what", what).str("error", why);
+            a.str("what", what).data("error", &ClientText(why));
         });
         *self.fatal.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!("{what}: {why}"));
         self.instance.begin_shutdown();

@@ -33,7 +33,7 @@ impl Server {
         let left = deadline.saturating_sub(self.instance.env.clock.mono()).as_millis() as Millis;
         if let Err(e) = self.replication.hand_over(left, true).await {
             self.instance.env.log.info(Component::Repl, 4794602, "Attempting to step down failed", |a| {
-                a.str("error", &e.message);
+                a.data("error", &e);
             });
         }
         self.replication.quiesce(deadline).await;

@@ -46,7 +46,7 @@ impl Server {
                 9100072,
                 "This start is not in local.startup_log",
                 |a| {
-                    a.str("error", &e.message);
+                    a.data("error", &e);
                 },
             );
         }

@@ -61,7 +61,7 @@ async fn move_timestamps(server: Arc<Server>) {
                 9100033,
                 "The newest log entry could not be read",
                 |a| {
-                    a.str("error", &e.message);
+                    a.data("error", &e);
                 },
             );
         }
@@ -71,7 +71,7 @@ async fn move_timestamps(server: Arc<Server>) {
                 9100034,
                 "A restored member cannot vote yet",
                 |a| {
-                    a.str("error", &e.message);
+                    a.data("error", &e);
                 },
             );
         }

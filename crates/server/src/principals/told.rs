@@ -51,7 +51,7 @@ impl Principals {
                 a.str("mechanism", attempt.mechanism).str("user", &name.user).str("db", &name.db);
             }
             if let Err(why) = outcome {
-                a.str("error", &why.message);
+                a.data("error", &why);
             }
             if left_out > 0 {
                 a.u64("failuresLeftOut", u64::from(left_out));

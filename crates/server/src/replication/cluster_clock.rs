@@ -52,7 +52,7 @@ impl Gossip for ClusterClock {
         if let Err(e) = parse_cluster_time(said).and_then(|(time, by)| server.advance(time, &by)) {
             let text = "The cluster time of another node was not taken over";
             self.log.debug(1, Component::Control, 9100071, text, |a| {
-                a.str("error", &e.message);
+                a.data("error", &e);
             });
         }
     }

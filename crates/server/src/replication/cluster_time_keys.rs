@@ -98,7 +98,7 @@ impl Replication {
         match self.committed_keys() {
             Ok(keys) => known.keys = Keys::new(keys),
             Err(e) => self.env.log.warn(Component::Storage, 9100035, "Keys could not be read", |a| {
-                a.str("error", &e.message);
+                a.data("error", &e);
             }),
         }
         true
@@ -150,7 +150,7 @@ pub(crate) async fn run(replication: Arc<Replication>) {
         }
         if let Err(e) = replication.make_cluster_time_keys().await {
             replication.env.log.warn(Component::Repl, 9100036, "Keys were not made; will try again", |a| {
-                a.str("error", &e.message);
+                a.data("error", &e);
             });
         }
     }

@@ -243,7 +243,7 @@ impl Effects for ServerEffects {
                 21657,
                 "The sync source's oplog has parted from ours",
                 |a| {
-                    a.str("syncSource", source).str("error", &why.message);
+                    a.str("syncSource", source).data("error", &why);
                 },
             );
             roles.start_rollback(source.to_owned());

@@ -27,7 +27,7 @@ pub(crate) async fn run(replication: Arc<Replication>) {
                     21220,
                     "Could not write the periodic noop",
                     |a| {
-                        a.str("error", &e.message);
+                        a.data("error", &e);
                     },
                 ),
             }

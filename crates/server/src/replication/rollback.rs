@@ -84,7 +84,7 @@ impl RoleChanges {
                         21656,
                         "Rollback cannot go on with this source",
                         |a| {
-                            a.str("syncSource", &source).str("error", &e.message);
+                            a.str("syncSource", &source).data("error", &e);
                         },
                     );
                     roles.replication.tell(Event::FollowerState(roles.replication.follower_state()));

@@ -98,7 +98,7 @@ impl ReplicaSetAware for Housekeeping {
             if let Err(e) = done.await {
                 let text = "Work of a new primary was not finished";
                 roles.env.log.info(Component::Repl, 21332, text, |a| {
-                    a.str("error", &e.message);
+                    a.data("error", &e);
                 });
             }
             roles.replication.stepped_up.bump();

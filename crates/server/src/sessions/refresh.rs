@@ -310,7 +310,7 @@ pub(crate) async fn run(sessions: Arc<LogicalSessions>, lifecycle: Arc<Lifecycle
                 20714,
                 "Failed to refresh session cache, will try again at the next refresh interval",
                 |a| {
-                    a.str("error", &e.message);
+                    a.data("error", &e);
                 },
             );
         }

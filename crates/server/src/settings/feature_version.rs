@@ -40,6 +40,8 @@ impl Default for FeatureVersion {
     }
 }
 
+impl pando_base::redaction::Plain for FeatureVersion {}
+
 impl fmt::Display for FeatureVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.target, self.previous) {

@@ -105,7 +105,7 @@ pub(crate) async fn run(checkpoints: Arc<Checkpoints>, backups: Arc<Backups>) {
         (last, early) = (now, None);
         if let Err(e) = checkpoints.take().await {
             checkpoints.env.log.error(Component::Storage, 22435, "Checkpoint failed", |a| {
-                a.str("error", &e.message);
+                a.data("error", &e);
             });
             // Nothing is known any more about what a failed write or sync left behind.
             if checkpoints.storage.log().poisoned().is_some() {

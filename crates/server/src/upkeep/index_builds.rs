@@ -8,6 +8,7 @@ use crate::lifecycle::Lifecycle;
 use crate::replication::Replication;
 use pando_access::{Access, InternalCollections, LogAs};
 use pando_access::{Maintenance, Uninterrupted, build_entries};
+use pando_base::redaction::WithCode;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
 use pando_env::sync::Notify;
@@ -67,7 +68,7 @@ pub(crate) async fn run(builds: Arc<IndexBuildsCoordinator>) {
             Ok(actions) => actions.into_iter().for_each(|a| builds.act(a)),
             Err(e) => {
                 builds.env.log.warn(Component::Index, 9100051, "Index builds could not be looked at", |a| {
-                    a.show("error", &e);
+                    a.data("error", &WithCode(&e));
                 });
             }
         }
@@ -275,7 +276,7 @@ impl IndexBuildsCoordinator {
     ) -> bool {
         if let Err(e) = done {
             self.env.log.info(Component::Index, 3_856_202, text, |a| {
-                a.show("buildUUID", build).str("primary", to).i64("term", term).show("error", e);
+                a.show("buildUUID", build).str("primary", to).i64("term", term).data("error", &WithCode(e));
             });
         }
         done.is_ok()

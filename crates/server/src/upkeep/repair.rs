@@ -3,6 +3,7 @@
 
 use crate::replication::Replication;
 use pando_access::Maintenance;
+use pando_base::redaction::ClientText;
 use pando_base::{Error, Namespace, Result};
 use pando_env::{Component, Env};
 use pando_storage::Storage;
@@ -26,7 +27,7 @@ impl Repair<'_> {
         for ns in self.maintenance.stored_collections() {
             if let Err(e) = self.check_collection(&ns).await {
                 self.env.log.error(Component::Storage, 9100030, "A collection cannot be repaired", |a| {
-                    a.str("namespace", ns.as_str()).str("error", &e.message);
+                    a.str("namespace", ns.as_str()).data("error", &e);
                 });
                 problems.push(format!("{ns}: {}", e.message));
             }
@@ -46,7 +47,7 @@ impl Repair<'_> {
             return Ok(());
         }
         self.env.log.warn(Component::Storage, 9100031, "Repairing a collection", |a| {
-            a.str("namespace", ns.as_str()).str("errors", &first.join("; "));
+            a.str("namespace", ns.as_str()).data("errors", &ClientText(&first.join("; ")));
         });
         self.maintenance.recount_all_of(ns)?;
         // What a set's member did alone, its set would not have.

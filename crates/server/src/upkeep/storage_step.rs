@@ -17,7 +17,7 @@ pub(crate) async fn run(storage: Storage, env: Env, lifecycle: Arc<Lifecycle>) {
             Some(Ok(false)) => IDLE,
             Some(Err(e)) => {
                 env.log.error(Component::Storage, 22436, "Storage maintenance failed", |a| {
-                    a.str("error", &e.message);
+                    a.data("error", &e);
                 });
                 Duration::from_secs(1)
             }

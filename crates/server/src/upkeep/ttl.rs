@@ -56,7 +56,7 @@ impl TtlMonitor {
         match self.maintenance.ttl_pass(env.clock.wall_ms(), self).await {
             Ok(n) => self.stats.deleted.add(n),
             Err(e) => env.log.debug(1, Component::Index, 22528, "TTL pass was interrupted", |a| {
-                a.str("error", &e.message);
+                a.data("error", &e);
             }),
         }
         self.stats.passes.inc();

@@ -118,7 +118,7 @@ impl Hands for CommandHands<'_> {
             9_100_062,
             "An action of a command failed; it is tried again",
             |a| {
-                a.str("error", &error.message);
+                a.data("error", &error);
             },
         );
     }

@@ -157,6 +157,9 @@ impl Config {
         if s.flag("security.javascriptEnabled") && !s.flag("noscripting") {
             c.set_parameters.push(("javascriptEnabled".to_owned(), "true".to_owned()));
         }
+        if s.flag("security.redactClientLogData") {
+            c.set_parameters.push(("redactClientLogData".to_owned(), "true".to_owned()));
+        }
         if s.flag("notablescan") {
             c.set_parameters.push(("notablescan".to_owned(), "true".to_owned()));
         }

@@ -289,6 +289,12 @@ const SECURITY: &[Opt] = &[
         "Log in to other members, and ask nobody to (while members are restarted one by one)",
     ),
     refused("clusterIpSourceAllowlist", "security.clusterIpSourceAllowlist", Text, NO_AUTH_YET),
+    opt(
+        "redactClientLogData",
+        "security.redactClientLogData",
+        Flag,
+        "The log shows ### in place of values that clients have sent",
+    ),
     opt("noscripting", "", Flag, "Refuse $where, $function and $accumulator (the default here)"),
     opt("", "security.javascriptEnabled", Flag, ""),
     refused("awsIamSessionToken", "", Text, NO_AUTH_YET),
