@@ -204,6 +204,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "forgetShardSplit" [] (ADMIN_ONLY) - [D] (internal) "serverless";
     "fsync" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster Fsync) "Writes everything to disk; can lock writes out.";
     "fsyncUnlock" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster Unlock) "Lets writes in again.";
+    "getAuditConfig" [] (ADMIN_ONLY | SECONDARY_OK | NAMES_NOTHING) - [D R] (cluster AuditConfigure) "The audit log at runtime.";
     "getClusterParameter" [] (ADMIN_ONLY | SECONDARY_OK | NAMES_NOTHING | ARGS_FIRST) - [D R] (cluster GetClusterParameter) "Parameters of the whole set.";
     "getCmdLineOpts" [] (ADMIN_ONLY | SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (cluster GetCmdLineOpts) "How the process was started.";
     "getDatabaseVersion" [] (ADMIN_ONLY | SECONDARY_OK) - [S] (cluster GetDatabaseVersion) "sharding";
@@ -285,6 +286,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "saslContinue" [] (SECONDARY_OK | SENSITIVE | TYPED) v1 [D R] (open) "Goes on with a login.";
     "saslStart" [] (SECONDARY_OK | SENSITIVE | TYPED) v1 [D R] (open) "Begins a login.";
     "serverStatus" [] (SECONDARY_OK | MAINTENANCE_OK | NOW) - [D R] (cluster ServerStatus) "Counters of the server.";
+    "setAuditConfig" [] (ADMIN_ONLY | NAMES_NOTHING) - [D R] (cluster AuditConfigure) "The audit log at runtime.";
     "setClusterParameter" [] (ADMIN_ONLY | WRITE | OWN_WRITE_CONCERN | NAMES_NOTHING | ARGS_FIRST) - [D R] (cluster SetClusterParameter) "Changes a parameter of the whole set.";
     "setCommittedSnapshot" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (internal) "replication between members";
     "setDefaultRWConcern" [] (ADMIN_ONLY | WRITE | NAMES_NOTHING | TYPED) - [D R] (cluster SetDefaultRWConcern) "Changes default read and write concern.";

@@ -7,8 +7,8 @@ use pando_auth::{Mechanism, Password, scram};
 use pando_base::Uuid;
 use pando_bson::{Binary, Bson, Document, doc, extjson};
 use pando_server::Config;
-use pando_testserver::{Client, Running, World, pause, run};
-use std::sync::Arc;
+use pando_testserver::{Client, Running, Set, World, pause, run};
+use std::sync::{Arc, Mutex};
 
 /// What a server with logins has recorded.
 #[derive(Clone, Default)]
@@ -435,6 +435,11 @@ fn what_is_done_to_the_server_is_recorded() {
             "{told}"
         );
         assert!(told.contains("\"expireAfterSeconds\":60"), "{told}");
+        for command in [doc! { "getAuditConfig": 1 }, doc! { "setAuditConfig": 1, "filter": doc! {} }] {
+            let mut command = command;
+            command.push("$db", "admin");
+            assert_eq!(c.err(command).await.0, 115);
+        }
         let Some(Bson::Document(mut config)) =
             c.admin(doc! { "replSetGetConfig": 1 }).await.get("config").cloned()
         else {
@@ -473,7 +478,7 @@ fn a_filter_chooses_among_whole_records() {
 }
 
 #[test]
-fn a_secondary_records_its_own_clients_and_nothing_that_it_applies() {
+fn what_apply_ops_makes_is_recorded() {
     run(async {
         let (world, trail) = (World::new(), Trail::default());
         let server = world.start(|c| trail.attach(&world, c, Trail::settings(None))).await;
@@ -483,5 +488,98 @@ fn a_secondary_records_its_own_clients_and_nothing_that_it_applies() {
         c.ok(doc! { "applyOps": list(vec![op]), "$db": "admin" }).await;
         assert!(trail.told().contains(&"createCollection {\"ns\":\"test.c\"} 0".to_owned()));
         server.shut_down().await;
+    });
+}
+
+#[test]
+fn a_change_that_did_not_happen_has_no_event_and_one_that_did_is_its_users() {
+    run(async {
+        let (world, trail) = (World::new(), Trail::default());
+        let server = with_logins(&world, &trail, None).await;
+        let mut c = root(&server).await;
+        c.ok(doc! { "insert": "c", "documents": list(vec![doc! { "a": 1 }]) }).await;
+        trail.records();
+        let lsid = || doc! { "id": Bson::Binary(Binary { subtype: 4, bytes: vec![9; 16] }) };
+        for (number, ends) in [(1_i64, "abortTransaction"), (2, "commitTransaction")] {
+            let of = |mut command: Document| {
+                command.push("lsid", lsid());
+                command.push("txnNumber", number);
+                command.push("autocommit", false);
+                command
+            };
+            c.ok(of(doc! { "create": "d", "startTransaction": true })).await;
+            assert_eq!(trail.told(), [""; 0]);
+            let end = if ends == "abortTransaction" {
+                doc! { "abortTransaction": 1 }
+            } else {
+                doc! { "commitTransaction": 1 }
+            };
+            let mut end = of(end);
+            end.push("$db", "admin");
+            c.ok(end).await;
+        }
+        let created = trail.records();
+        assert_eq!(told(&created[0]), "createCollection {\"ns\":\"test.d\"} 0");
+        // A build ends in nobody's request, and is still that of who began it.
+        let spec = doc! { "key": doc! { "a": 1 }, "name": "a_1" };
+        c.ok(doc! { "createIndexes": "c", "indexes": list(vec![spec]) }).await;
+        let built = trail.records();
+        assert_eq!(built.len(), 2);
+        let root = list(vec![doc! { "user": "root", "db": "admin" }]);
+        for record in created.iter().chain(&built) {
+            assert_eq!(record.get("users"), Some(&root), "{record:?}");
+        }
+        // Who is dropped is logged out when it asks next.
+        let mut ann = server.connect().await;
+        c.ok(doc! { "createUser": "ann", "pwd": "pw", "roles": none() }).await;
+        ann.log_in("test", "ann", "pw").await;
+        c.ok(doc! { "dropUser": "ann" }).await;
+        trail.records();
+        ann.err(doc! { "find": "c" }).await;
+        let told = trail.told();
+        assert!(
+            told[0].starts_with("logout {\"reason\":\"Implicit logout: the user was dropped"),
+            "{told:?}"
+        );
+        assert!(told[1].starts_with("authCheck ") && told[1].ends_with(" 13"), "{told:?}");
+        server.shut_down().await;
+    });
+}
+
+/// Of the members of the set, in the order in which they started.
+static TRAILS: Mutex<Vec<Trail>> = Mutex::new(Vec::new());
+
+#[test]
+fn a_secondary_records_its_own_clients_and_nothing_that_it_applies() {
+    run(async {
+        let set = Set::configured(3, |c| {
+            let trail = Trail::default();
+            trail.attach(&World::new(), c, Trail::settings(None));
+            TRAILS.lock().unwrap().push(trail);
+        })
+        .await;
+        let trails = TRAILS.lock().unwrap().clone();
+        trails.iter().for_each(|t| drop(t.records()));
+        let mut c = set.connect(set.primary().await).await;
+        c.ok(doc! { "create": "c", "writeConcern": doc! { "w": 3 } }).await;
+        let index = doc! { "key": doc! { "a": 1 }, "name": "a_1" };
+        c.ok(doc! { "createIndexes": "c", "indexes": list(vec![index]), "commitQuorum": 3 }).await;
+        c.ok(doc! { "createUser": "ann", "pwd": "pw", "roles": none(), "writeConcern": doc! { "w": 3 } })
+            .await;
+        let options = doc! { "preAndPostImages": doc! { "expireAfterSeconds": 60 } };
+        c.admin(doc! { "setClusterParameter": doc! { "changeStreamOptions": options } }).await;
+        c.ok(doc! { "drop": "c", "writeConcern": doc! { "w": 3 } }).await;
+        let mut seen: Vec<Vec<String>> = trails.iter().map(Trail::told).collect();
+        let has = |told: &Vec<String>, action: &str| told.iter().any(|t| t.starts_with(action));
+        // What is in force changes on each of them.
+        while !seen.iter().all(|told| has(told, "updateCachedClusterServerParameter ")) {
+            pause(10).await;
+            seen.iter_mut().zip(&trails).for_each(|(told, trail)| told.extend(trail.told()));
+        }
+        for action in
+            ["createCollection ", "createIndex ", "createUser ", "setClusterParameter ", "dropCollection "]
+        {
+            assert_eq!(seen.iter().filter(|told| has(told, action)).count(), 1, "{action}: {seen:?}");
+        }
     });
 }

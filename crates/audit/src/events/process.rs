@@ -60,8 +60,16 @@ impl Event {
         })
     }
     pub fn set_cluster_parameter(was: &RawDoc, is: &RawDoc) -> Event {
-        Event::done("setClusterParameter", |p| {
-            p.raw_doc("originalClusterServerParameter", was).raw_doc("updatedClusterServerParameter", is);
-        })
+        of_parameter("setClusterParameter", was, is)
     }
+    /// What is in force here has become different: set here, by another member, or taken back.
+    pub fn update_cached_cluster_parameter(was: &RawDoc, is: &RawDoc) -> Event {
+        of_parameter("updateCachedClusterServerParameter", was, is)
+    }
+}
+
+fn of_parameter(action: &'static str, was: &RawDoc, is: &RawDoc) -> Event {
+    Event::done(action, |p| {
+        p.raw_doc("originalClusterServerParameter", was).raw_doc("updatedClusterServerParameter", is);
+    })
 }

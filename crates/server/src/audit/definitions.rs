@@ -70,20 +70,20 @@ impl OpObserver for Audited {
         Ok(())
     }
     fn defined(&self, unit: &mut WriteUnit, event: &Defined<'_>) -> Result<()> {
-        if unit.is_applying() {
-            return Ok(());
-        }
         let build = match event {
-            Defined::BuildStarted { build, .. } => {
-                let who = self.log.originator();
-                self.builders.lock().unwrap_or_else(poisoned).insert(*build, who.clone());
-                Some(who)
-            }
+            // Begun here, it may end with another primary's entry.
             Defined::BuildCommitted { build, .. } | Defined::BuildAborted { build, .. } => {
                 self.builders.lock().unwrap_or_else(poisoned).remove(build)
             }
             _ => None,
         };
+        if unit.is_applying() {
+            return Ok(());
+        }
+        if let Defined::BuildStarted { build, .. } = event {
+            let who = self.log.originator();
+            self.builders.lock().unwrap_or_else(poisoned).insert(*build, who);
+        }
         let events = events_of(unit, event);
         self.after_by(unit, build.unwrap_or_else(|| self.log.originator()), events);
         Ok(())

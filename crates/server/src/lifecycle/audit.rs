@@ -3,7 +3,6 @@
 use crate::Server;
 use pando_audit::{Event, Who};
 use pando_base::{Error, ErrorCode, Result};
-use pando_bson::DocBuilder;
 use std::io;
 use std::path::PathBuf;
 
@@ -16,9 +15,8 @@ impl Server {
     }
     pub(crate) fn audit_startup(&self) {
         self.audit(|| {
-            let mut parameter = DocBuilder::new();
-            self.settings.cluster_parameters.change_streams().append_to(&mut parameter);
-            Event::startup(&self.config.parsed, &[parameter.finish()])
+            let parameter = self.settings.cluster_parameters.change_streams().document();
+            Event::startup(&self.config.parsed, &[parameter])
         });
     }
     /// Begins a new file of the audit log; nothing where there is none. 37 when the old one stays in use.

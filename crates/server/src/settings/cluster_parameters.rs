@@ -62,6 +62,11 @@ impl ChangeStreamOptions {
             };
         });
     }
+    pub(crate) fn document(&self) -> DocBuf {
+        let mut b = DocBuilder::new();
+        self.append_to(&mut b);
+        b.finish()
+    }
     /// Reads the stored document; one that makes no sense counts as absent.
     fn from_doc(doc: &RawDoc) -> Option<ChangeStreamOptions> {
         let Some(Value::Timestamp(time)) = doc.get("clusterParameterTime") else { return None };
@@ -94,6 +99,11 @@ impl Settings {
     pub(super) fn restore_cluster_parameters(&self) -> Result<()> {
         let stored = self.internal.named(&cluster_parameters_ns(), CHANGE_STREAM_OPTIONS)?;
         let options = stored.and_then(|d| ChangeStreamOptions::from_doc(&d)).unwrap_or_default();
+        let was = self.cluster_parameters.change_streams();
+        if let Some(log) = self.instance.audit().filter(|_| *was != options) {
+            let event = Event::update_cached_cluster_parameter(&was.document(), &options.document());
+            log.record(&log.originator(), &event);
+        }
         self.cluster_parameters.set(options);
         Ok(())
     }
@@ -112,16 +122,10 @@ impl Settings {
             return refuse("Cluster parameter value must be an object".to_owned());
         };
         let options = ChangeStreamOptions::parse(value, self.storage.log().clock())?;
-        let mut b = DocBuilder::new();
-        options.append_to(&mut b);
-        let doc: DocBuf = b.finish();
+        let doc = options.document();
         self.put(ctx, &cluster_parameters_ns(), &doc).await?;
         let was = self.cluster_parameters.change_streams();
-        ctx.client.audit(|| {
-            let mut b = DocBuilder::new();
-            was.append_to(&mut b);
-            Event::set_cluster_parameter(&b.finish(), &doc)
-        });
+        ctx.client.audit(|| Event::set_cluster_parameter(&was.document(), &doc));
         // What is stored is in force, whoever else has set it meanwhile.
         self.restore_cluster_parameters()
     }
