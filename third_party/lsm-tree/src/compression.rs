@@ -20,6 +20,21 @@ pub enum CompressionType {
     /// on speed over compression ratio.
     #[cfg(feature = "lz4")]
     Lz4,
+
+    /// No compression, and sealed by the cipher of this name (see [`crate::seal`])
+    ///
+    /// Only for writing: a sealed block says so itself, properties of a table call it uncompressed.
+    Sealed(u64),
+}
+
+impl CompressionType {
+    /// How blocks that are never compressed are written beside those of this kind.
+    pub(crate) fn uncompressed(self) -> Self {
+        match self {
+            Self::Sealed(cipher) => Self::Sealed(cipher),
+            _ => Self::None,
+        }
+    }
 }
 
 impl std::fmt::Display for CompressionType {
@@ -32,6 +47,8 @@ impl std::fmt::Display for CompressionType {
 
                 #[cfg(feature = "lz4")]
                 Self::Lz4 => "lz4",
+
+                Self::Sealed(_) => "sealed",
             }
         )
     }
@@ -40,7 +57,7 @@ impl std::fmt::Display for CompressionType {
 impl Encode for CompressionType {
     fn encode_into<W: Write>(&self, writer: &mut W) -> Result<(), crate::Error> {
         match self {
-            Self::None => {
+            Self::None | Self::Sealed(_) => {
                 writer.write_u8(0)?;
             }
 

@@ -14,6 +14,9 @@ pub enum Error {
     /// Decompression failed
     Decompress(CompressionType),
 
+    /// A sealed block cannot be opened or made
+    Sealed(&'static str),
+
     /// Invalid or unparsable data format version
     InvalidVersion(u8),
 

@@ -110,6 +110,9 @@ mod run_reader;
 mod run_scanner;
 
 #[doc(hidden)]
+pub mod seal;
+
+#[doc(hidden)]
 pub mod merge;
 
 #[cfg(feature = "metrics")]

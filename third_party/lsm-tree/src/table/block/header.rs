@@ -76,8 +76,21 @@ impl Header {
     }
 }
 
+/// Marks the type of a sealed block
+const SEALED: u8 = 0x80;
+
 impl Encode for Header {
-    fn encode_into<W: Write>(&self, mut writer: &mut W) -> Result<(), crate::Error> {
+    fn encode_into<W: Write>(&self, writer: &mut W) -> Result<(), crate::Error> {
+        self.encode(false, writer)
+    }
+}
+
+impl Header {
+    pub(crate) fn encode<W: Write>(
+        &self,
+        sealed: bool,
+        mut writer: &mut W,
+    ) -> Result<(), crate::Error> {
         use byteorder::LE;
 
         let checksum = {
@@ -87,7 +100,8 @@ impl Encode for Header {
             writer.write_all(&MAGIC_BYTES)?;
 
             // Write block type
-            writer.write_u8(self.block_type.into())?;
+            let mark = if sealed { SEALED } else { 0 };
+            writer.write_u8(u8::from(self.block_type) | mark)?;
 
             // Write data checksum
             writer.write_u128::<LE>(self.checksum.into_u128())?;
@@ -114,6 +128,16 @@ impl Encode for Header {
 
 impl Decode for Header {
     fn decode_from<R: Read>(reader: &mut R) -> Result<Self, crate::Error> {
+        match Self::decode(reader)? {
+            (header, false) => Ok(header),
+            (_, true) => Err(crate::Error::Sealed("it is not expected to be")),
+        }
+    }
+}
+
+impl Header {
+    /// The header, and whether the block is sealed
+    pub(crate) fn decode<R: Read>(reader: &mut R) -> Result<(Self, bool), crate::Error> {
         use byteorder::LE;
 
         let mut protected_reader = ChecksummedReader::new(reader);
@@ -128,7 +152,8 @@ impl Decode for Header {
 
         // Read block type
         let block_type = protected_reader.read_u8()?;
-        let block_type = BlockType::try_from(block_type)?;
+        let sealed = block_type & SEALED != 0;
+        let block_type = BlockType::try_from(block_type & !SEALED)?;
 
         // Read data checksum
         let checksum = protected_reader.read_u128::<LE>()?;
@@ -160,12 +185,13 @@ impl Decode for Header {
             });
         }
 
-        Ok(Self {
+        let header = Self {
             block_type,
             checksum: Checksum::from_raw(checksum),
             data_length,
             uncompressed_length,
-        })
+        };
+        Ok((header, sealed))
     }
 }
 

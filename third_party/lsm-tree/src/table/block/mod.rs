@@ -62,6 +62,10 @@ impl Block {
 
             #[cfg(feature = "lz4")]
             CompressionType::Lz4 => &lz4_flex::compress(data),
+
+            CompressionType::Sealed(cipher) => {
+                &crate::seal::seal(cipher, block_type.into(), data)?
+            }
         };
 
         #[expect(clippy::cast_possible_truncation, reason = "blocks are limited to u32")]
@@ -70,7 +74,10 @@ impl Block {
             header.checksum = Checksum::from_raw(crate::hash::hash128(data));
         }
 
-        header.encode_into(&mut writer)?;
+        header.encode(
+            matches!(compression, CompressionType::Sealed(_)),
+            &mut writer,
+        )?;
         writer.write_all(data)?;
 
         log::trace!(
@@ -88,7 +95,7 @@ impl Block {
         reader: &mut R,
         compression: CompressionType,
     ) -> crate::Result<Self> {
-        let header = Header::decode_from(reader)?;
+        let (header, sealed) = Header::decode(reader)?;
         let raw_data = Slice::from_reader(reader, header.data_length as usize)?;
 
         let checksum = Checksum::from_raw(crate::hash::hash128(&raw_data));
@@ -101,8 +108,14 @@ impl Block {
             );
         })?;
 
+        let raw_data = if sealed {
+            crate::seal::open(header.block_type.into(), &raw_data)?
+        } else {
+            raw_data
+        };
+
         let data = match compression {
-            CompressionType::None => raw_data,
+            CompressionType::None | CompressionType::Sealed(_) => raw_data,
 
             #[cfg(feature = "lz4")]
             CompressionType::Lz4 => {
@@ -135,7 +148,7 @@ impl Block {
     ) -> crate::Result<Self> {
         let buf = crate::file::read_exact(file, *handle.offset(), handle.size() as usize)?;
 
-        let header = Header::decode_from(&mut &buf[..])?;
+        let (header, sealed) = Header::decode(&mut &buf[..])?;
 
         #[expect(clippy::indexing_slicing)]
         let checksum = Checksum::from_raw(crate::hash::hash128(&buf[Header::serialized_len()..]));
@@ -148,9 +161,19 @@ impl Block {
             );
         })?;
 
+        let raw_data = if sealed {
+            #[expect(clippy::indexing_slicing)]
+            crate::seal::open(
+                header.block_type.into(),
+                &buf[Header::serialized_len()..],
+            )?
+        } else {
+            buf.slice(Header::serialized_len()..)
+        };
+
         let buf = match compression {
-            CompressionType::None => {
-                let value = buf.slice(Header::serialized_len()..);
+            CompressionType::None | CompressionType::Sealed(_) => {
+                let value = raw_data;
 
                 #[expect(clippy::cast_possible_truncation, reason = "values are u32 length max")]
                 {
@@ -162,16 +185,11 @@ impl Block {
 
             #[cfg(feature = "lz4")]
             CompressionType::Lz4 => {
-                // NOTE: We know that a header always exists and data is never empty
-                // So the slice is fine
-                #[expect(clippy::indexing_slicing)]
-                let raw_data = &buf[Header::serialized_len()..];
-
                 #[warn(unsafe_code)]
                 let mut builder =
                     unsafe { Slice::builder_unzeroed(header.uncompressed_length as usize) };
 
-                lz4_flex::decompress_into(raw_data, &mut builder)
+                lz4_flex::decompress_into(&raw_data, &mut builder)
                     .map_err(|_| crate::Error::Decompress(compression))?;
 
                 builder.freeze().into()

@@ -509,7 +509,7 @@ impl Writer {
                 &mut self.file_writer,
                 &self.block_buffer,
                 crate::table::block::BlockType::Meta,
-                CompressionType::None,
+                self.data_block_compression.uncompressed(),
             )?;
         };
 

@@ -81,7 +81,7 @@ impl<'a> Reader<'a> {
 
         #[warn(clippy::match_single_binding)]
         let value = match &self.blob_file.0.meta.compression {
-            CompressionType::None => raw_data,
+            CompressionType::None | CompressionType::Sealed(_) => raw_data,
 
             #[cfg(feature = "lz4")]
             CompressionType::Lz4 => {

@@ -16,6 +16,8 @@ pub struct FullFilterWriter {
     pub bloom_hash_buffer: Vec<u64>,
 
     bloom_policy: BloomConstructionPolicy,
+
+    compression: CompressionType,
 }
 
 impl FullFilterWriter {
@@ -23,6 +25,7 @@ impl FullFilterWriter {
         Self {
             bloom_hash_buffer: Vec::new(),
             bloom_policy,
+            compression: CompressionType::None,
         }
     }
 }
@@ -32,7 +35,11 @@ impl<W: std::io::Write + std::io::Seek> FilterWriter<W> for FullFilterWriter {
         self
     }
 
-    fn use_tli_compression(self: Box<Self>, _: CompressionType) -> Box<dyn FilterWriter<W>> {
+    fn use_tli_compression(
+        mut self: Box<Self>,
+        compression: CompressionType,
+    ) -> Box<dyn FilterWriter<W>> {
+        self.compression = compression;
         self
     }
 
@@ -87,7 +94,7 @@ impl<W: std::io::Write + std::io::Seek> FilterWriter<W> for FullFilterWriter {
                 file_writer,
                 &filter_bytes,
                 crate::table::block::BlockType::Filter,
-                CompressionType::None,
+                self.compression.uncompressed(),
             )?;
         }
 

@@ -72,7 +72,7 @@ impl PartitionedFilterWriter {
             &mut self.final_filter_buffer,
             &filter_bytes,
             crate::table::block::BlockType::Filter,
-            CompressionType::None,
+            self.compression.uncompressed(),
         )?;
 
         #[expect(
