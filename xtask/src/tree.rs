@@ -14,7 +14,7 @@ pub struct Tree {
 }
 
 const SKIPPED_DIRS: &[&str] =
-    &["target", ".git", "node_modules", "pando-data", "corpus", "__pycache__", "golden"];
+    &["target", ".git", "node_modules", "pando-data", "corpus", "__pycache__", "golden", "third_party"];
 const KINDS: &[&str] = &["rs", "md", "toml"];
 
 impl Tree {

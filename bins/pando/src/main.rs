@@ -3,7 +3,9 @@
 mod args;
 mod backup;
 mod client;
+mod decrypt;
 mod dump;
+mod encryption;
 mod form;
 mod load;
 mod progress;
@@ -31,6 +33,7 @@ const COMMANDS: &[Command] = &[
     restore::COMMAND,
     dump::COMMAND,
     load::COMMAND,
+    decrypt::COMMAND,
     version::COMMAND,
 ];
 

@@ -5,12 +5,17 @@ mod common;
 
 use common::{Dir, Server, pando};
 use pando_bson::{Bson, doc};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn text(p: &Path) -> &str {
     p.to_str().unwrap()
+}
+
+fn text_of(p: PathBuf) -> String {
+    text(&p).to_owned()
 }
 
 #[test]
@@ -113,4 +118,48 @@ fn a_backup_of_a_stopped_server_is_checked_before_it_is_used() {
     std::fs::remove_file(backup.join("backup.bson")).unwrap();
     let (code, said) = restore("unfinished");
     assert!(code == 1 && said.contains("is not a finished backup"), "{said}");
+}
+
+#[test]
+fn a_backup_of_encrypted_data_stays_encrypted_and_is_restored_with_its_key() {
+    let dir = Dir::new("sealed");
+    let key = |name: &str, text: &str| {
+        let path = dir.path(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        text_of(path)
+    };
+    let (good, bad) = (
+        key("good", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
+        key("bad", "//////////////////////////////////////////8="),
+    );
+    let data = dir.path("data");
+    let with = ["--enableEncryption", "--encryptionKeyFile", &good];
+    let server = Server::start(&data, &with);
+    let mut c = server.connect();
+    c.insert("app", "marker", 0..2000);
+    let (online, offline) = (dir.path("online"), dir.path("offline"));
+    let (code, said) = pando(&["backup", "--out", text(&online), "--host", &server.host()]);
+    assert_eq!(code, 0, "{said}");
+    server.stop();
+    let stopped = ["backup", "--dbpath", text(&data), "--out", text(&offline)];
+    let (code, said) = pando(&stopped);
+    assert!(code == 1 && said.contains("name its master key"), "{said}");
+    let (code, said) = pando(&[&stopped[..], &["--encryptionKeyFile", &good]].concat());
+    assert_eq!(code, 0, "{said}");
+
+    for (n, backup) in [online, offline].iter().enumerate() {
+        let restored = dir.path(&format!("restored{n}"));
+        let restore = ["restore", text(backup), "--dbpath", text(&restored), "--check"];
+        let (code, said) = pando(&restore);
+        assert!(code == 1 && said.contains("name its master key"), "{said}");
+        let (code, said) = pando(&[&restore[..], &["--encryptionKeyFile", &bad]].concat());
+        assert!(code == 1 && said.contains("encrypted with the master key"), "{said}");
+        assert!(!restored.exists());
+        let (code, said) = pando(&[&restore[..], &["--encryptionKeyFile", &good]].concat());
+        assert_eq!(code, 0, "{said}");
+        let copy = Server::start(&restored, &with);
+        assert_eq!(copy.connect().count("app", "marker"), 2000);
+        copy.stop();
+    }
 }

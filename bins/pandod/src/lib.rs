@@ -3,9 +3,11 @@
 pub mod allocator;
 mod audit;
 pub mod command_line;
+pub mod encryption;
 pub mod exit;
 mod keyfile;
 mod panics;
+mod secret_file;
 pub mod start;
 mod tls;
 pub mod version;

@@ -1,6 +1,7 @@
 //! A server's process from its configuration to its exit code: log, lock, listen, serve, stop.
 
 use crate::audit;
+use crate::encryption;
 use crate::exit;
 use crate::keyfile;
 use crate::panics;
@@ -12,6 +13,8 @@ use pando_auth::ClusterAuth;
 use pando_base::Error;
 use pando_base::redaction::WithCode;
 use pando_command::params::Param;
+use pando_encryption::Keys;
+use pando_encryption::disk::SealedDisk;
 use pando_env::log::{Attrs, LogSink, push_json_string};
 use pando_env::tls::Certificates;
 use pando_env::{Component, Env, Host, Log};
@@ -225,6 +228,10 @@ async fn listen_and_open(
     let params = config.params().map_err(Failure::open)?;
     let cluster_keys = keyfile::read_given(config.security.key_file.as_deref(), log);
     let cluster_keys = cluster_keys.map_err(|e| Failure::initialize(&e))?;
+    let encryption = config.security.encryption.as_ref();
+    let masters = encryption::read_given(encryption, log).map_err(|e| Failure::initialize(&e))?;
+    let new_data_key = encryption.is_some_and(|e| e.new_data_key);
+    let keys = encryption::open(&env, masters.as_ref(), new_data_key).map_err(Failure::open)?;
     let (env, secured) = tls::on(env, config.tls.as_ref(), &params).map_err(|e| Failure::initialize(&e))?;
     if let Some(secured) = &secured {
         tls::watch_expiry(&env, secured, params.int(Param::tlsX509ExpirationWarningThresholdDays));
@@ -234,17 +241,18 @@ async fn listen_and_open(
     let bound =
         listener::bind(&env, &config.bind, config.port, unix).await.map_err(|e| Failure::listen(&e))?;
     let cluster_auth = Arc::new(ClusterAuth::new(config.security.cluster_auth, cluster_keys));
-    let secured = Secured { tls: secured, cluster_auth, audit };
+    let secured = Secured { tls: secured, cluster_auth, audit, keys };
     let server = start(env, config, bound.port(), host, secured).await.map_err(Failure::open)?;
     let running = Running { port: bound.port(), server };
     Ok((signals, bound, running))
 }
 
-/// What a server proves itself with, and where it accounts for what it does.
+/// What a server proves itself with, what its data is encrypted with, and where it accounts for what it does.
 struct Secured {
     tls: Option<Arc<Tls>>,
     cluster_auth: Arc<ClusterAuth>,
     audit: Option<Arc<AuditLog>>,
+    keys: Option<Arc<Keys>>,
 }
 
 async fn start(
@@ -252,7 +260,7 @@ async fn start(
     config: &Config,
     port: u16,
     host: Arc<RealHost>,
-    Secured { tls: secured, cluster_auth, audit }: Secured,
+    Secured { tls: secured, cluster_auth, audit, keys }: Secured,
 ) -> Result<Arc<Server>, Error> {
     let params = config.params().map_err(Error::bad_value)?;
     params.force_text(Param::clusterAuthMode, cluster_auth.mode().name());
@@ -261,7 +269,12 @@ async fn start(
     crate::allocator::start()?;
     let env =
         if params.bool(Param::unsyncedWritesInMemory) { pando_env_tokio::losing_unsynced(env) } else { env };
-    let mut storage = pando_storage::Options { replicated: config.repl_set.is_some(), ..Default::default() };
+    let env = match &keys {
+        Some(keys) => SealedDisk::around(env, keys.clone()),
+        None => env,
+    };
+    let mut storage =
+        pando_storage::Options { replicated: config.repl_set.is_some(), keys, ..Default::default() };
     if let Some(bytes) = config.oplog_bytes {
         storage.oplog_bytes_max = bytes;
     }

@@ -682,3 +682,14 @@ pub const RETRYABLE_SESSION_BYTES: usize = 256;
 /// larger than what shares a page with others.
 pub const FREE_PAGE_BYTES: usize = 1 << 20;
 pub const FREE_PAGE_EVERY_MS: u64 = 2000;
+/// Bytes sealed under one writing key before another is derived: far from the 2^32 nonces that it has, and, in blocks of 32 KiB, 8 TiB.
+pub const SEALED_PER_WRITING_KEY: u64 = 1 << 28;
+/// Writing keys kept ready for reading; there is one for each start since the oldest file was written. More, and all are derived
+/// again (microseconds each).
+pub const WRITING_KEYS_KEPT_MAX: usize = 4096;
+/// Data keys in a key store; each rotation adds one.
+pub const DATA_KEYS_MAX: usize = 1000;
+/// A page of an encrypted file: what a small read has to decrypt, and what a small write seals anew.
+pub const SEALED_PAGE_BYTES: usize = 16 << 10;
+/// A key file's size: 44 characters, with room for white space around them.
+pub const ENCRYPTION_KEYFILE_BYTES_MAX: usize = 1024;

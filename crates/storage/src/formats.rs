@@ -2,7 +2,8 @@
 //!
 //! | what | where its version is | now |
 //! |---|---|---|
-//! | log and local log | the head of each file, `PANDOLG<n>` | 1 |
+//! | log and local log | the head of each file, `PANDOLG<n>` | 1; 2 where records are encrypted |
+//! | encrypted bytes, files and key store | the crate `encryption` | 1 |
 //! | checkpoint file | its head, `PANDOCP<n>` | 3; 4 once keys lie in parts (`kv::long`) |
 //! | rows in tables | the checkpoint file | 1 |
 //! | keys of indexes | the checkpoint file | 1 |

@@ -2,6 +2,8 @@
 
 pub use crate::kv::long::KeyCut;
 use pando_base::limits;
+use pando_encryption::Keys;
+use std::sync::Arc;
 
 /// Which tables lie below.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +32,8 @@ pub struct Options {
     /// Where long keys are cut. Only tests cut shorter, so that many small keys behave as long ones; data must always be
     /// opened with what it was written with.
     pub key_cut: KeyCut,
+    /// With which tables and logs are encrypted; a folder is from its first opening on, or never.
+    pub keys: Option<Arc<Keys>>,
 }
 
 impl Options {
@@ -58,6 +62,7 @@ impl Default for Options {
             history_bytes_max: limits::STORAGE_HISTORY_BYTES_MAX,
             replicated: true,
             key_cut: KeyCut::TABLES,
+            keys: None,
         }
     }
 }

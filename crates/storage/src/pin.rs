@@ -18,6 +18,8 @@ pub enum PinnedKind {
     /// The checkpoint file. A copy is one once it has this file, so it comes last.
     Checkpoint,
     Table,
+    /// The keys of encrypted files, sealed with the master key of the folder that they come from.
+    Keys,
     /// A part of the oplog; every part from some point on makes a log.
     Oplog {
         first: Timestamp,
@@ -81,6 +83,19 @@ impl Storage {
             let kind = PinnedKind::Oplog { first: Timestamp(first), last: Timestamp(last) };
             files.push(PinnedFile { path, bytes, kind, from: Source::File(file) });
             log_end = log_end.max(last);
+        }
+        if store.opts.keys.is_some() {
+            let path = pando_encryption::store::PATH;
+            let file = disk.open(path, false)?;
+            let mut keys = vec![0; file.len()? as usize];
+            file.read_at(0, &mut keys)?;
+            let bytes = keys.len() as u64;
+            files.push(PinnedFile {
+                path: path.to_owned(),
+                bytes,
+                kind: PinnedKind::Keys,
+                from: Source::Bytes(keys),
+            });
         }
         let mut meta = store.meta().clone();
         // Who restores to a point in time cuts the log.

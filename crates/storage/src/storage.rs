@@ -67,11 +67,11 @@ impl Storage {
             check_empty(&*kv)?;
         }
         upgrade::upgrade(&*kv, &mut meta, &*env.disk)?;
-        let log = OpLog::open(env.clone(), opts.oplog_bytes_max, opts.log_segment_bytes)?;
+        let log = OpLog::open(env.clone(), opts.oplog_bytes_max, opts.log_segment_bytes, opts.keys.clone())?;
         // Slots closed empty leave no entry, yet their timestamps may be where the tables stand: never again.
         let log_ends = log.last().0;
         log.start_above(meta.recovery.max(meta.flushing).max(meta.stable));
-        let local_log = LocalLog::open(env.disk.clone(), opts.log_segment_bytes)?;
+        let local_log = LocalLog::open(env.disk.clone(), opts.log_segment_bytes, opts.keys.clone())?;
         check_ends(&meta, log_ends, local_log.last())?;
         let seed = env.rng.next_u64();
         let local_seq = meta.local_seq.max(local_log.last());
@@ -116,6 +116,10 @@ impl Storage {
         store.replay_local()?;
         store.finish_undo()?;
         Ok(Storage { store: Arc::new(store) })
+    }
+    /// Whether tables and logs are encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.store.opts.keys.is_some()
     }
     /// Nothing was ever written here.
     pub fn is_new(&self) -> bool {
@@ -332,7 +336,7 @@ impl Storage {
 
 fn open_tables(env: &Env, opts: &Options, fresh: impl Fn(Tree) -> bool) -> Result<Box<dyn Kv>> {
     Ok(match opts.backend {
-        Backend::Mem => Box::new(MemKv::open(env.disk.clone())?),
+        Backend::Mem => Box::new(MemKv::open(env.disk.clone(), opts.keys.clone())?),
         Backend::Lsm => {
             let root = env
                 .disk
@@ -346,7 +350,7 @@ fn open_tables(env: &Env, opts: &Options, fresh: impl Fn(Tree) -> bool) -> Resul
                     env.disk.sync_dir(&folder)?;
                 }
             }
-            let kv = LsmKv::open(&root.join("tables"), opts.cache_bytes, opts.key_cut, fresh)?;
+            let kv = LsmKv::open(&root.join("tables"), opts, fresh)?;
             for tree in Tree::ALL {
                 // The crate syncs the files that it makes and their folders, not the names of these.
                 env.disk.sync_dir(&format!("tables/{}", tree.name()))?;

@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn rows_of_an_older_store_move_to_where_they_are_looked_for() {
         let disk = Arc::new(FaultyDisk::new(1));
-        let kv = MemKv::open(disk.clone()).unwrap();
+        let kv = MemKv::open(disk.clone(), None).unwrap();
         let idents = [Ident::CATALOG.0, Ident::META.0, 40, 42, 44, 46, 48];
         let old = idents.map(|i| row::key(i, b"r"));
         let dead = row::key(50, b"r");

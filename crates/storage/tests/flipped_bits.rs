@@ -6,7 +6,7 @@ mod common;
 use common::{checkpoint, lsm, put};
 use pando_bson::{RawDoc, Value};
 use pando_storage::testing::{self, RealDisk, SeededRng};
-use pando_storage::{Dir, Ident, IdentKind, ReadAt, Storage};
+use pando_storage::{Dir, Ident, IdentKind, Options, ReadAt, Storage};
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Bound;
@@ -22,9 +22,10 @@ struct Truth {
     local: Option<Vec<u8>>,
 }
 
-fn open(dir: &Path) -> pando_base::Result<Storage> {
+fn open(dir: &Path, encrypted: bool) -> pando_base::Result<Storage> {
     let (env, _) = testing::env_on(Arc::new(RealDisk::new(dir)), 5);
-    Storage::open(env, lsm())
+    let keys = if encrypted { Some(testing::keys_of(&*env.disk)?) } else { None };
+    Storage::open(env, Options { keys, ..lsm() })
 }
 
 fn look(s: &Storage, idents: &[Ident]) -> pando_base::Result<Truth> {
@@ -61,8 +62,8 @@ fn look(s: &Storage, idents: &[Ident]) -> pando_base::Result<Truth> {
 }
 
 /// Records, index rows, replaced versions, several tables, a log of several files, rows that are only in the log.
-fn filled(dir: &Path) -> Vec<Ident> {
-    let s = open(dir).unwrap();
+fn filled(dir: &Path, encrypted: bool) -> Vec<Ident> {
+    let s = open(dir, encrypted).unwrap();
     let idents = vec![s.create_ident(IdentKind::Records).unwrap(), s.create_ident(IdentKind::Index).unwrap()];
     for round in 0..3u8 {
         for n in 0..400u32 {
@@ -128,9 +129,9 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn outcome(dir: &Path, idents: &[Ident]) -> Result<Truth, String> {
+fn outcome(dir: &Path, idents: &[Ident], encrypted: bool) -> Result<Truth, String> {
     let read = catch_unwind(AssertUnwindSafe(|| {
-        let s = open(dir)?;
+        let s = open(dir, encrypted)?;
         replay(&s)?;
         look(&s, idents)
     }));
@@ -151,12 +152,21 @@ fn names(message: &str, kind: &str) -> bool {
 
 #[test]
 fn a_flipped_bit_anywhere_is_an_error_or_harmless() {
-    let root = std::env::temp_dir().join(format!("pando-flips-{}", std::process::id()));
+    flip("plain", false);
+}
+
+#[test]
+fn a_flipped_bit_in_an_encrypted_folder_is_an_error_or_harmless() {
+    flip("sealed", true);
+}
+
+fn flip(kind: &str, encrypted: bool) {
+    let root = std::env::temp_dir().join(format!("pando-flips-{kind}-{}", std::process::id()));
     let (whole, broken) = (root.join("whole"), root.join("broken"));
     fs::create_dir_all(&whole).unwrap();
-    let idents = filled(&whole);
+    let idents = filled(&whole, encrypted);
     copy(&whole, &broken);
-    let truth = outcome(&broken, &idents).unwrap();
+    let truth = outcome(&broken, &idents, encrypted).unwrap();
     let rng = SeededRng::new(3);
     let mut all = Vec::new();
     files(&whole, &mut all);
@@ -178,12 +188,14 @@ fn a_flipped_bit_anywhere_is_an_error_or_harmless() {
             fs::write(broken.join(name), bytes).unwrap();
             let kind = name.display().to_string();
             let (errors, same) = tally.entry(kind.clone()).or_default();
-            match outcome(&broken, &idents) {
+            match outcome(&broken, &idents, encrypted) {
                 Ok(found) if found == truth => *same += 1,
                 Ok(_) => wrong.push(format!("{kind} byte {at} of {len}: a wrong answer")),
                 Err(e) if e.starts_with("panic") => wrong.push(format!("{kind} byte {at} of {len}: {e}")),
                 Err(e) => {
-                    assert!(e.contains("directory is damaged") && names(&e, &kind), "{kind} byte {at}: {e}");
+                    let told = e.contains("directory is damaged")
+                        || e.contains("key store journal/keystore is damaged");
+                    assert!(told && names(&e, &kind), "{kind} byte {at}: {e}");
                     *errors += 1;
                 }
             }

@@ -65,7 +65,7 @@ fn a_log_of_a_later_version_is_refused_with_what_to_do_and_left_alone() {
     s.log().flush_once().unwrap();
     drop(s);
     let path = newest_log_file(&disk);
-    disk.open(&path, false).unwrap().write_at(7, b"2").unwrap();
+    disk.open(&path, false).unwrap().write_at(7, b"3").unwrap();
     let before = disk.bytes(&path);
     let (env, _) = pando_storage::testing::env_on(disk.clone(), 1);
     let e = Storage::open(env, mem()).err().unwrap();

@@ -21,6 +21,8 @@ const BULK_ROWS: u64 = 300;
 
 fn open(root: &Path, seed: u64, key_cut: KeyCut) -> Result<Storage> {
     let (env, clock) = testing::env_on(Arc::new(RealDisk::new(root)), seed);
+    let encrypted = root.to_string_lossy().contains("sealed");
+    let keys = if encrypted { Some(testing::keys_of(&*env.disk)?) } else { None };
     clock.advance_ms(seed as i64 * 1000);
     let opts = Options {
         backend: Backend::Lsm,
@@ -28,6 +30,7 @@ fn open(root: &Path, seed: u64, key_cut: KeyCut) -> Result<Storage> {
         memtable_bytes: 1 << 20,
         oplog_bytes_max: 256 << 10,
         key_cut,
+        keys,
         ..Options::default()
     };
     Storage::open(env, opts)
@@ -210,7 +213,9 @@ fn run(seed: u64, lying: bool) {
     let rng = SeededRng::new(seed);
     // Every other seed: all keys are long ones, of five parts or more.
     let cut = if seed.is_multiple_of(2) { KeyCut { plain: 11, step: 2 } } else { KeyCut::TABLES };
-    let disk = RealDisk::fresh(&format!("lsm-crash-{seed}"));
+    // Every second pair of seeds: encrypted.
+    let kind = if seed % 4 > 1 { "sealed" } else { "plain" };
+    let disk = RealDisk::fresh(&format!("lsm-crash-{kind}-{seed}"));
     let root = disk.root().to_owned();
     let mut known: BTreeMap<u64, Timestamp> = BTreeMap::new();
     let mut durable = 0;

@@ -65,8 +65,11 @@ struct World {
     ahead: u64,
 }
 
-fn options(backend: Backend, key_cut: KeyCut) -> Options {
+/// Every third world is encrypted.
+fn options(backend: Backend, key_cut: KeyCut, seed: u64, disk: &dyn Disk) -> Options {
+    let keys = (seed % 3 == 1).then(|| testing::keys_of(disk).unwrap());
     Options {
+        keys,
         backend,
         key_cut,
         cache_bytes: 1 << 20,
@@ -114,7 +117,7 @@ impl World {
             None => Arc::new(RealDisk::fresh(&format!("model-{seed}"))),
         };
         let (env, clock) = testing::env_on(disk.clone(), seed);
-        let storage = Storage::open(env, options(backend, cut)).unwrap();
+        let storage = Storage::open(env, options(backend, cut, seed, &*disk)).unwrap();
         let idents = vec![
             storage.create_ident(IdentKind::Records).unwrap(),
             storage.create_ident(IdentKind::Index).unwrap(),
@@ -379,7 +382,8 @@ impl World {
         clock.set_ms(pando_env::Clock::wall_ms(&*self.clock));
         self.clock = clock;
         self.storage = None;
-        self.storage = Some(Storage::open(env, options(self.backend, self.cut)).unwrap());
+        self.storage =
+            Some(Storage::open(env, options(self.backend, self.cut, self.seed, &*self.disk)).unwrap());
         self.reopened += 1;
         let last = self.s().log().last().0;
         let lost: Vec<u64> = self.model.commits.range(last + 1..).map(|(t, _)| *t).collect();

@@ -10,6 +10,7 @@ mod source;
 
 use crate::Command;
 use crate::args::Args;
+use crate::encryption::KEY_FILE;
 use crate::progress::{Progress, size};
 use crate::tls;
 use manifest::{FILES, File, Manifest};
@@ -35,10 +36,13 @@ Copies the files of one checkpoint and the oplog behind it into a new folder. Re
   --host HOST:PORT  a running server, any member of a set (127.0.0.1:27017)
   --tls, --tlsCAFile ... it speaks TLS; the options of mongosh and of MongoDB's tools
   --dbpath DIR      the data folder of a server that does not run
+  --encryptionKeyFile KEY  with --dbpath: the master key of an encrypted folder
+
+A backup of encrypted data is encrypted as well: keep the master key, 'pando restore' needs it.
 ";
 
 fn run(args: &[String]) -> u8 {
-    let wanted = || Args::parse(args, &["out|o", "host", "dbpath"], &[]).and_then(checked);
+    let wanted = || Args::parse(args, &["out|o", "host", "dbpath", KEY_FILE], &[]).and_then(checked);
     crate::carry_out("backup", HELP, args, wanted, backup)
 }
 
@@ -47,6 +51,9 @@ fn checked(args: Args) -> Result<Args, String> {
         () if !args.has("out") => Err("--out names the folder for the backup".to_owned()),
         () if args.has("host") && args.has("dbpath") => {
             Err("either --host (a running server) or --dbpath (a stopped one)".to_owned())
+        }
+        () if args.has(KEY_FILE) && !args.has("dbpath") => {
+            Err(format!("--{KEY_FILE} goes together with --dbpath: a running server knows its key"))
         }
         () if !args.rest.is_empty() => Err(format!("'{}' is not an option", args.rest[0])),
         () => Ok(args),
@@ -59,7 +66,7 @@ async fn backup(args: Args) -> Result<(), String> {
     let env = pando_env_tokio::env(&out, Log::none(), RealNet::default()).map_err(|e| words(&out, &e))?;
     let env = tls::dialing(env, &args)?;
     let mut source = match args.get("dbpath") {
-        Some(dbpath) => Source::folder(Path::new(dbpath))?,
+        Some(dbpath) => Source::folder(Path::new(dbpath), &args)?,
         None => Source::server(&env, args.get("host").unwrap_or("127.0.0.1:27017")).await?,
     };
     let copied = copy(&env, &mut source, &out).await;

@@ -1,5 +1,7 @@
 //! Where the files come from: a server that runs, over the wire, or the data folder of one that does not.
 
+use crate::args::Args;
+use crate::encryption;
 use pando_base::{Timestamp, limits};
 use pando_bson::{Document, RawDoc, Value, doc};
 use pando_env::{Env, Log};
@@ -63,7 +65,7 @@ impl Source {
     }
 
     /// The folder is locked meanwhile: no server starts on it.
-    pub(crate) fn folder(dbpath: &Path) -> Result<Source, String> {
+    pub(crate) fn folder(dbpath: &Path, args: &Args) -> Result<Source, String> {
         if !dbpath.join("journal").is_dir() {
             return Err(format!("{} is not a data folder", dbpath.display()));
         }
@@ -71,7 +73,11 @@ impl Source {
             .map_err(|e| format!("{}: name the running server instead (--host HOST:PORT)", e.0))?;
         let pinned = pando_env_tokio::env(dbpath, Log::none(), RealNet::default())
             .map_err(|e| e.to_string())
-            .and_then(|env| Storage::open(env, Default::default()).map_err(|e| e.to_string()))
+            .and_then(|env| encryption::opened(env, args))
+            .and_then(|(env, keys)| {
+                let options = pando_storage::Options { keys, ..Default::default() };
+                Storage::open(env, options).map_err(|e| e.to_string())
+            })
             .and_then(|storage| storage.pin_checkpoint().map_err(|e| e.to_string()));
         match pinned {
             Ok(pin) => Ok(Source {

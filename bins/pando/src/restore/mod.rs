@@ -12,16 +12,19 @@ use crate::Command;
 use crate::args::Args;
 use crate::backup::manifest::{FILES, Manifest, NAME};
 use crate::backup::{create, empty_folder, enough_space, parent, sync_folder, sync_folders, words};
+use crate::encryption::{self, KEY_FILE};
 use crate::progress::{Progress, size};
 use crate::tls;
 use moment::shown;
 use pando_base::{Namespace, Timestamp, limits};
 use pando_catalog::{Catalog, OpenOptions, Uninterrupted};
+use pando_encryption::Keys;
 use pando_env::{Env, Log};
 use pando_env_tokio::RealNet;
 use pando_storage::{Storage, checksum_more};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub(crate) const COMMAND: Command =
     Command { name: "restore", help: "make a data folder from a backup, as of any moment", run };
@@ -39,12 +42,15 @@ Makes a data folder from what 'pando backup' wrote. Start a server on it as on a
   --tls, --tlsCAFile ...  the member speaks TLS; the options of mongosh and of MongoDB's tools
   --keep-set              the folder stays a member of its replica set; otherwise it belongs to none. It follows at once,
                           and votes and can be elected when it holds what the set does (or after a forced reconfig)
+  --encryptionKeyFile KEY the master key of an encrypted backup; the folder stays encrypted with it
   --check                 look at every document and index entry, too
 ";
 
 fn run(args: &[String]) -> u8 {
-    let wanted =
-        || Args::parse(args, &["dbpath", "until", "oplog-from"], &["keep-set", "check"]).and_then(wanted);
+    let wanted = || {
+        Args::parse(args, &["dbpath", "until", "oplog-from", KEY_FILE], &["keep-set", "check"])
+            .and_then(wanted)
+    };
     crate::carry_out("restore", HELP, args, wanted, restore)
 }
 
@@ -101,8 +107,9 @@ async fn restore(w: Wanted) -> Result<(), String> {
         pando_env_tokio::env(&partial, Log::none(), RealNet::default()).map_err(|e| words(&partial, &e))?;
     let done = async {
         copy(&env, &manifest, &w.backup, &partial)?;
-        fit_oplog(&tls::dialing(env.clone(), &w.args)?, &w, &manifest).await?;
-        open(&env, &w).await
+        let (env, keys) = encryption::opened(env.clone(), &w.args)?;
+        fit_oplog(&tls::dialing(env.clone(), &w.args)?, keys.clone(), &w, &manifest).await?;
+        open(&env, keys, &w).await
     };
     let done = done.await;
     drop(env);
@@ -195,8 +202,8 @@ fn copy(env: &Env, m: &Manifest, backup: &Path, to: &Path) -> Result<(), String>
 }
 
 /// Makes the log end where it is wanted.
-async fn fit_oplog(env: &Env, w: &Wanted, m: &Manifest) -> Result<(), String> {
-    let storage = storage(env)?;
+async fn fit_oplog(env: &Env, keys: Option<Arc<Keys>>, w: &Wanted, m: &Manifest) -> Result<(), String> {
+    let storage = storage(env, keys)?;
     let log = storage.log();
     if let Some(until) = w.until.filter(|until| *until < log.last()) {
         return storage.cut_log(until).map_err(|e| e.to_string());
@@ -208,14 +215,14 @@ async fn fit_oplog(env: &Env, w: &Wanted, m: &Manifest) -> Result<(), String> {
     }
 }
 
-fn storage(env: &Env) -> Result<Storage, String> {
-    let options = pando_storage::Options { replicated: true, ..Default::default() };
+fn storage(env: &Env, keys: Option<Arc<Keys>>) -> Result<Storage, String> {
+    let options = pando_storage::Options { replicated: true, keys, ..Default::default() };
     Storage::open(env.clone(), options).map_err(|e| format!("the backup cannot be opened: {e}"))
 }
 
 /// Replays the log and leaves a checkpoint. Returns where the data stand.
-async fn open(env: &Env, w: &Wanted) -> Result<Timestamp, String> {
-    let storage = storage(env)?;
+async fn open(env: &Env, keys: Option<Arc<Keys>>, w: &Wanted) -> Result<Timestamp, String> {
+    let storage = storage(env, keys)?;
     eprintln!("replaying the oplog");
     let opened = Catalog::open(env.clone(), storage.clone(), OpenOptions { replset: true });
     let catalog = opened.map_err(|e| format!("the oplog cannot be replayed: {e}"))?;

@@ -101,6 +101,11 @@ impl FileCopy<'_> {
     }
 
     async fn copy(&self, pinned: &RawDoc, pin: i64) -> Result<()> {
+        // Each member has keys of its own, and a folder is encrypted as a whole or not at all.
+        let theirs = pinned.get("encrypted").is_some_and(|v| v.is_truthy());
+        if theirs || self.deps.catalog.storage().is_encrypted() {
+            return Err(unusable("files are not copied where data is encrypted".to_owned()));
+        }
         let files = files_of(pinned)?;
         self.status.files(files.iter().map(|f| f.bytes).sum());
         let disk = self.deps.env.disk.clone();

@@ -28,6 +28,9 @@ pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result
     r.body.i64("backup", id);
     r.body.str("host", &server.config.host_port());
     r.body.str("version", VERSION);
+    if server.storage.is_encrypted() {
+        r.body.bool("encrypted", true);
+    }
     r.body.timestamp("checkpoint", pin.at);
     r.body.timestamp("oplogEnd", pin.log_end);
     if let Some((kept, _)) = kept

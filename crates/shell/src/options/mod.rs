@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod config;
+pub mod encryption;
 pub mod parse;
 pub mod security;
 pub mod table;

@@ -1,5 +1,6 @@
 //! Who has to log in, and what members log in to each other with.
 
+use super::encryption::{self, Encryption};
 use super::{Refusal, Settings};
 use pando_auth::ClusterAuthMode;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ pub struct Security {
     pub authorization: bool,
     pub key_file: Option<PathBuf>,
     pub cluster_auth: ClusterAuthMode,
+    pub encryption: Option<Encryption>,
 }
 
 /// From checked settings; relative paths are taken from `cwd`.
@@ -53,7 +55,8 @@ pub(super) fn of_settings(s: &Settings, cwd: &Path) -> Result<Security, Refusal>
     }
     // Members that ask each other who they are ask clients, too.
     let authorization = wanted.unwrap_or(among_members && !in_transition);
-    Ok(Security { authorization, key_file, cluster_auth })
+    let encryption = encryption::of_settings(s, cwd)?;
+    Ok(Security { authorization, key_file, cluster_auth, encryption })
 }
 
 /// Certificates are shown where members speak TLS to each other, and keys where there are some.
@@ -88,10 +91,16 @@ mod tests {
             Security {
                 authorization: true,
                 key_file: key_file.clone(),
-                cluster_auth: ClusterAuthMode::KeyFile
+                cluster_auth: ClusterAuthMode::KeyFile,
+                encryption: None
             }
         );
-        let open = Security { authorization: false, key_file, cluster_auth: ClusterAuthMode::KeyFile };
+        let open = Security {
+            authorization: false,
+            key_file,
+            cluster_auth: ClusterAuthMode::KeyFile,
+            encryption: None,
+        };
         assert_eq!(of("--keyFile k --transitionToAuth").unwrap(), open);
         assert!(of("--auth").unwrap().authorization);
         assert!(of("--clusterAuthMode x509 --tlsMode requireTLS").unwrap().authorization);

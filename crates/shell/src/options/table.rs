@@ -56,6 +56,7 @@ pub const GROUPS: &[(&str, &[Opt])] = &[
     ("Replication options", REPLICATION),
     ("Sharding options", SHARDING),
     ("Security options", SECURITY),
+    ("Encryption options", super::encryption::OPTIONS),
     ("TLS options", super::tls::OPTIONS),
     ("Audit options", super::audit::OPTIONS),
 ];

@@ -9,15 +9,17 @@ use super::block;
 use super::long::{self, KeyCut};
 use super::manifest;
 use super::run::{Blocks, RunWalk, above, below};
+use super::sealed;
 use super::walk::Walk;
 use super::{Gc, Kv, KvBulk, KvIter, RunRow, Tree, TreeStats};
 use crate::damage::damaged;
+use crate::options::Options;
 use crate::row;
 use lsm_tree::compaction::filter::{CompactionFilter, Context, Factory, ItemAccessor, Verdict};
 use lsm_tree::compaction::{CompactionStrategy, Leveled};
 use lsm_tree::config::{BlockSizePolicy, CompressionPolicy, PinningPolicy, RestartIntervalPolicy};
 use lsm_tree::{
-    AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, GlobalTableId, InternalValue,
+    AbstractTree, AnyTree, Cache, Config, DescriptorTable, GlobalTableId, InternalValue,
     SequenceNumberCounter, Slice, ValueType,
 };
 use pando_base::panics::poisoned;
@@ -51,6 +53,8 @@ pub(super) fn engine_error(e: lsm_tree::Error) -> Error {
     match e {
         lsm_tree::Error::Io(e) => Error::from(e).context("table file"),
         lsm_tree::Error::ChecksumMismatch { .. } => damaged("a block does not match its checksum"),
+        lsm_tree::Error::Sealed(lsm_tree::seal::UNKNOWN) => sealed::key_missing(),
+        lsm_tree::Error::Sealed(why) => damaged(format!("a block cannot be decrypted: {why}")),
         other => damaged(format!("{other:?}")),
     }
 }
@@ -126,18 +130,14 @@ fn block_bytes(tree: Tree) -> u32 {
 
 impl LsmKv {
     /// `fresh`: nothing was ever written to this tree.
-    pub(crate) fn open(
-        dir: &Path,
-        cache_bytes: usize,
-        cut: KeyCut,
-        fresh: impl Fn(Tree) -> bool,
-    ) -> Result<LsmKv> {
+    pub(crate) fn open(dir: &Path, opts: &Options, fresh: impl Fn(Tree) -> bool) -> Result<LsmKv> {
+        let (cut, blocks) = (opts.key_cut, sealed::kind(opts.keys.as_ref()));
         for tree in Tree::ALL {
             manifest::check(&dir.join(tree.name()), fresh(tree))?;
         }
         let seqno = SequenceNumberCounter::default();
         let visible = SequenceNumberCounter::default();
-        let cache = Arc::new(Cache::with_capacity_bytes(cache_bytes as u64));
+        let cache = Arc::new(Cache::with_capacity_bytes(opts.cache_bytes as u64));
         let files = Arc::new(DescriptorTable::new(limits::TABLE_FILES_OPEN_MAX));
         let gc: Arc<RwLock<Gc>> = Arc::default();
         let open = |tree: Tree| -> Result<lsm_tree::Tree> {
@@ -148,7 +148,8 @@ impl LsmKv {
                 .use_descriptor_table(Some(files.clone()))
                 .data_block_size_policy(BlockSizePolicy::all(block_bytes(tree)))
                 .data_block_restart_interval_policy(RestartIntervalPolicy::all(block::restart_interval(tree)))
-                .data_block_compression_policy(CompressionPolicy::all(CompressionType::None))
+                .data_block_compression_policy(CompressionPolicy::all(blocks))
+                .index_block_compression_policy(CompressionPolicy::all(blocks))
                 .index_block_pinning_policy(PinningPolicy::all(true))
                 .filter_block_pinning_policy(PinningPolicy::all(true))
                 .index_block_partitioning_policy(PinningPolicy::all(false))

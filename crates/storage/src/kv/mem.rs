@@ -9,6 +9,7 @@ use lsm_tree::Slice;
 use pando_base::panics::poisoned;
 use pando_base::sync::Mutex;
 use pando_base::{Error, Result, limits};
+use pando_encryption::{Keys, Purpose};
 use pando_env::Disk;
 use pando_env::disk::{make_folder, write_again};
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ pub(crate) struct MemKv(Arc<Maps>);
 
 pub(crate) struct Maps {
     disk: Arc<dyn Disk>,
+    keys: Option<Arc<Keys>>,
     /// By number.
     trees: Vec<RwLock<Arc<Map>>>,
     /// Numbers of the files, ascending.
@@ -86,6 +88,13 @@ fn encode(out: &mut Vec<u8>, tree: Tree, key: &[u8], value: Option<&[u8]>) {
     out.extend_from_slice(value.unwrap_or_default());
 }
 
+fn opened(bytes: Vec<u8>, keys: Option<&Keys>) -> Option<Vec<u8>> {
+    match keys {
+        Some(keys) => keys.opened(Purpose::File, DIR.as_bytes(), &bytes),
+        None => Some(bytes),
+    }
+}
+
 /// The rows of a file; `None` when it is not whole.
 fn decode(bytes: &[u8]) -> Option<Vec<(usize, Slice, Option<Slice>)>> {
     let (mut b, crc) = bytes.split_last_chunk::<4>()?;
@@ -107,7 +116,7 @@ fn decode(bytes: &[u8]) -> Option<Vec<(usize, Slice, Option<Slice>)>> {
 }
 
 impl MemKv {
-    pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<MemKv> {
+    pub(crate) fn open(disk: Arc<dyn Disk>, keys: Option<Arc<Keys>>) -> Result<MemKv> {
         make_folder(&*disk, DIR)?;
         let mut files: Vec<(String, u64)> = Vec::new();
         for name in disk.list(DIR)? {
@@ -126,7 +135,7 @@ impl MemKv {
             let file = disk.open(&path, false)?;
             let mut bytes = vec![0; file.len()? as usize];
             file.read_at(0, &mut bytes)?;
-            let Some(rows) = decode(&bytes) else {
+            let Some(rows) = opened(bytes, keys.as_deref()).and_then(|bytes| decode(&bytes)) else {
                 // The last file may be an interrupted write; its caller never heard that it was done.
                 if i + 1 == count {
                     disk.remove(&path)?;
@@ -155,6 +164,7 @@ impl MemKv {
         let trees = maps.into_iter().map(|m| RwLock::new(Arc::new(m))).collect();
         Ok(MemKv(Arc::new(Maps {
             disk,
+            keys,
             trees,
             files: Mutex::new(good),
             changing: Mutex::default(),
@@ -178,6 +188,10 @@ impl MemKv {
     fn try_write_file(&self, kind: &str, mut bytes: Vec<u8>) -> Result<()> {
         let crc = crc32c::crc32c(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
+        if let Some(keys) = &self.0.keys {
+            let plain = std::mem::take(&mut bytes);
+            keys.seal(Purpose::File, DIR.as_bytes(), &plain, &mut bytes);
+        }
         let mut files = self.0.files.lock().unwrap_or_else(poisoned);
         let number = files.last().map_or(1, |(_, n)| n + 1);
         let file = self.0.disk.open(&format!("{DIR}/{kind}.{number:08}"), true)?;
@@ -310,7 +324,7 @@ mod tests {
     #[test]
     fn nothing_is_written_after_a_failed_write() {
         let disk = Arc::new(FaultyDisk::new(1));
-        let kv = MemKv::open(disk.clone()).unwrap();
+        let kv = MemKv::open(disk.clone(), None).unwrap();
         let put = |n: u8| {
             let row = (Slice::from([0, 0, 0, 1, n]), Some(Slice::from([0; 12])));
             kv.write_run(Tree::Indexes, &mut std::iter::once(Ok(row)))
@@ -321,7 +335,7 @@ mod tests {
         let gc = Gc { below: u64::MAX, dead: Default::default() };
         assert!(put(3).is_err() && kv.compact_all(Tree::Indexes, &gc).is_err());
         disk.crash();
-        let again = MemKv::open(disk).unwrap();
+        let again = MemKv::open(disk, None).unwrap();
         assert_eq!(again.map(Tree::Indexes).len(), 1);
     }
 
@@ -336,7 +350,7 @@ mod tests {
                     let row = (Slice::from([0, 0, 0, 1, n]), Some(Slice::from([0; 12])));
                     kv.write_run(Tree::Indexes, &mut std::iter::once(Ok(row)))
                 };
-                let kv = MemKv::open(disk.clone()).unwrap();
+                let kv = MemKv::open(disk.clone(), None).unwrap();
                 put(&kv, 1).unwrap();
                 if lost {
                     disk.lose_sync_in(0)
@@ -346,14 +360,14 @@ mod tests {
                 assert!(put(&kv, 2).is_err());
                 disk.kill();
                 disk.mend();
-                let kv = MemKv::open(disk.clone()).unwrap();
+                let kv = MemKv::open(disk.clone(), None).unwrap();
                 assert_eq!(kv.map(Tree::Indexes).len(), 2);
                 disk.crash();
-                let kv = MemKv::open(disk.clone()).unwrap();
+                let kv = MemKv::open(disk.clone(), None).unwrap();
                 assert_eq!(kv.map(Tree::Indexes).len(), 2, "seed {seed}");
                 put(&kv, 3).unwrap();
                 disk.crash();
-                assert_eq!(MemKv::open(disk).unwrap().map(Tree::Indexes).len(), 3);
+                assert_eq!(MemKv::open(disk, None).unwrap().map(Tree::Indexes).len(), 3);
             }
         }
     }

@@ -10,6 +10,7 @@ pub(crate) mod lsm;
 mod manifest;
 pub(crate) mod mem;
 mod run;
+mod sealed;
 mod walk;
 
 use crate::ident::Ident;

@@ -1,6 +1,6 @@
 //! A log as a row of segment files: append, cut at the front, cut at the back, find.
 
-use super::record;
+use super::payload::Payloads;
 use super::segment::{Segment, SegmentView};
 use crate::damage::damaged;
 use pando_base::limits::LOG_WRITE_BYTES;
@@ -18,7 +18,7 @@ pub(crate) const DIR: &str = "journal";
 
 pub(crate) struct LogFiles {
     disk: Arc<dyn Disk>,
-    prefix: &'static str,
+    payloads: Payloads,
     segment_bytes: u64,
     segments: Mutex<VecDeque<Segment>>,
     buffer: Mutex<Vec<u8>>,
@@ -37,7 +37,8 @@ pub(crate) type PinnedSegment = (String, Arc<dyn DiskFile>, u64, u64, u64);
 const PAGE: u64 = 4096;
 
 impl LogFiles {
-    pub(crate) fn open(disk: Arc<dyn Disk>, prefix: &'static str, segment_bytes: u64) -> Result<LogFiles> {
+    pub(crate) fn open(disk: Arc<dyn Disk>, payloads: Payloads, segment_bytes: u64) -> Result<LogFiles> {
+        let prefix = payloads.log;
         make_folder(&*disk, DIR)?;
         let mut numbers: Vec<u64> = disk
             .list(DIR)?
@@ -52,7 +53,7 @@ impl LogFiles {
             if segments.back().is_some_and(|s| s.number + 1 != *number) {
                 return Err(damaged(format!("the log file before {path} is missing")));
             }
-            match Segment::open(&*disk, path.clone(), *number, newest)? {
+            match Segment::open(&*disk, path.clone(), *number, newest, &payloads)? {
                 Some(seg) => segments.push_back(seg),
                 None => {
                     disk.remove(&path)?;
@@ -69,7 +70,7 @@ impl LogFiles {
         disk.sync_dir(DIR)?;
         Ok(LogFiles {
             disk,
-            prefix,
+            payloads,
             segment_bytes,
             segments: Mutex::new(segments),
             buffer: Mutex::default(),
@@ -140,7 +141,7 @@ impl LogFiles {
         let (mut file, mut at, mut synced) = self.active()?;
         for (ts, payload) in records {
             let end = at + buf.len() as u64;
-            let size = (record::HEADER + payload.len()) as u64;
+            let size = self.payloads.record_len(payload) as u64;
             if end + size > self.segment_bytes && end > self.segment_bytes / 2 {
                 self.finish(&*file, at, buf, &mut notes)?;
                 self.seal_active()?;
@@ -152,7 +153,7 @@ impl LogFiles {
                 buf.clear();
             }
             let start = buf.len();
-            record::encode(buf, ts, synced as u32, payload);
+            self.payloads.encode(buf, ts, synced as u32, payload);
             notes.push((ts, at + start as u64, buf.len() - start));
         }
         self.finish(&*file, at, buf, &mut notes)
@@ -195,7 +196,8 @@ impl LogFiles {
             None => Some(1),
         };
         if let Some(number) = fresh {
-            let seg = Segment::create(&*self.disk, DIR, path(self.prefix, number), number)?;
+            let seg =
+                Segment::create(&*self.disk, DIR, path(self.payloads.log, number), number, &self.payloads)?;
             segments.push_back(seg);
         }
         let seg = segments.back().expect("a segment was just made sure of");
@@ -280,16 +282,8 @@ impl LogFiles {
             let i = segments.partition_point(|s| s.first != 0 && !wanted(s.last));
             segments.get(i).map(|s| s.view_at(from))
         };
-        let mut out = Vec::new();
-        if let Some(view) = view {
-            view.walk(|r, _| {
-                if wanted(r.ts) {
-                    out.push((r.ts, r.payload.to_vec()));
-                }
-                out.len() < max
-            })?;
-        }
-        Ok(out)
+        let Some(view) = view else { return Ok(Vec::new()) };
+        self.collect(&view, wanted, max)
     }
     /// Records at or below `from`, newest first, from one stretch of a file.
     pub(crate) fn read_backward(&self, from: u64, inclusive: bool) -> Result<Vec<(u64, Vec<u8>)>> {
@@ -299,17 +293,29 @@ impl LogFiles {
             let i = segments.partition_point(|s| s.first != 0 && wanted(s.first));
             i.checked_sub(1).and_then(|i| segments.get(i)).map(|s| s.view_before(from, inclusive))
         };
-        let mut out = Vec::new();
-        if let Some(view) = view {
-            view.walk(|r, _| {
-                if wanted(r.ts) {
-                    out.push((r.ts, r.payload.to_vec()));
-                }
-                true
-            })?;
-        }
+        let Some(view) = view else { return Ok(Vec::new()) };
+        let mut out = self.collect(&view, wanted, usize::MAX)?;
         out.reverse();
         Ok(out)
+    }
+    /// Up to `max` wanted records of a view.
+    fn collect(
+        &self,
+        view: &SegmentView,
+        wanted: impl Fn(u64) -> bool,
+        max: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>> {
+        let (mut out, mut failed) = (Vec::new(), Ok(()));
+        view.walk(|r, _| {
+            if wanted(r.ts) {
+                match self.payloads.of(&r, &view.path) {
+                    Ok(payload) => out.push((r.ts, payload)),
+                    Err(e) => failed = Err(e),
+                }
+            }
+            out.len() < max && failed.is_ok()
+        })?;
+        failed.map(|()| out)
     }
 }
 
@@ -339,7 +345,7 @@ mod tests {
     fn after_a_failed_append_nothing_more_is_written() {
         for lost in [true, false] {
             let disk = Arc::new(FaultyDisk::new(7));
-            let log = LogFiles::open(disk.clone(), "log", 1 << 20).expect("a log");
+            let log = LogFiles::open(disk.clone(), Payloads::new("log", None), 1 << 20).expect("a log");
             let append = |ts: u64| log.append([(ts, &b"payload"[..])].into_iter());
             append(1).expect("written");
             if lost {
@@ -360,7 +366,7 @@ mod tests {
     fn files_go_from_the_front_one_by_one() {
         for seed in 0..20 {
             let disk = Arc::new(FaultyDisk::new(seed));
-            let log = LogFiles::open(disk.clone(), "log", 64).expect("a log");
+            let log = LogFiles::open(disk.clone(), Payloads::new("log", None), 64).expect("a log");
             for ts in 1..=9 {
                 log.append([(ts, &[7u8; 60][..])].into_iter()).expect("written");
             }
@@ -369,7 +375,7 @@ mod tests {
             assert!(log.truncate_front(|_, _| true).is_err());
             drop(log);
             disk.crash();
-            let again = LogFiles::open(disk.clone(), "log", 64).expect("no gap");
+            let again = LogFiles::open(disk.clone(), Payloads::new("log", None), 64).expect("no gap");
             assert_eq!(again.last(), 9);
         }
     }
@@ -380,12 +386,12 @@ mod tests {
     fn what_a_killed_process_left_unsynced_is_synced_when_it_is_found() {
         for seed in 0..20 {
             let disk = Arc::new(FaultyDisk::new(seed));
-            let open = || LogFiles::open(disk.clone(), "log", 1 << 20).expect("a log");
+            let open = || LogFiles::open(disk.clone(), Payloads::new("log", None), 1 << 20).expect("a log");
             let log = open();
             log.append([(1, &b"synced"[..])].into_iter()).expect("written");
             let (file, at, synced) = log.active().expect("a segment");
             let mut record = Vec::new();
-            record::encode(&mut record, 2, synced as u32, b"written");
+            Payloads::new("log", None).encode(&mut record, 2, synced as u32, b"written");
             file.write_at(at, &record).expect("written");
             drop((log, file));
             disk.kill();
@@ -402,7 +408,8 @@ mod tests {
         for sealed in [false, true] {
             for seed in 0..20 {
                 let disk = Arc::new(FaultyDisk::new(seed));
-                let open = || LogFiles::open(disk.clone(), "log", 1 << 20).expect("a log");
+                let open =
+                    || LogFiles::open(disk.clone(), Payloads::new("log", None), 1 << 20).expect("a log");
                 let log = open();
                 let append = |log: &LogFiles, ts: u64| log.append([(ts, &b"payload"[..])].into_iter());
                 append(&log, 1).expect("written");
@@ -427,7 +434,7 @@ mod tests {
     fn a_file_whose_name_was_never_synced_stays_once_it_is_found() {
         for seed in 0..20 {
             let disk = Arc::new(FaultyDisk::new(seed));
-            let open = || LogFiles::open(disk.clone(), "log", 1 << 20).expect("a log");
+            let open = || LogFiles::open(disk.clone(), Payloads::new("log", None), 1 << 20).expect("a log");
             let append = |log: &LogFiles, ts: u64| log.append([(ts, &b"payload"[..])].into_iter());
             let log = open();
             disk.fail_sync_dir_in(0);
@@ -445,7 +452,7 @@ mod tests {
     fn a_head_that_a_failed_sync_has_dropped_is_written_again() {
         for seed in 0..20 {
             let disk = Arc::new(FaultyDisk::new(seed));
-            let open = || LogFiles::open(disk.clone(), "log", 1 << 20).expect("a log");
+            let open = || LogFiles::open(disk.clone(), Payloads::new("log", None), 1 << 20).expect("a log");
             let append = |log: &LogFiles, ts: u64| log.append([(ts, &b"payload"[..])].into_iter());
             let log = open();
             disk.lose_sync_in(0);

@@ -5,12 +5,14 @@
 //! checkpoint only notes up to which number they hold everything.
 
 use super::files::LogFiles;
+use super::payload::Payloads;
 use crate::bytes::Bytes;
 use crate::writes::Writes;
 use lsm_tree::Slice;
 use pando_base::panics::poisoned;
 use pando_base::sync::Mutex;
 use pando_base::{Error, Result, limits};
+use pando_encryption::Keys;
 use pando_env::Disk;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,8 +60,13 @@ fn decode(mut b: &[u8]) -> Option<Vec<LocalRow>> {
 }
 
 impl LocalLog {
-    pub(crate) fn open(disk: Arc<dyn Disk>, segment: Option<u64>) -> Result<LocalLog> {
-        let files = LogFiles::open(disk, "local", segment.unwrap_or(limits::LOCAL_LOG_SEGMENT_BYTES))?;
+    pub(crate) fn open(
+        disk: Arc<dyn Disk>,
+        segment: Option<u64>,
+        keys: Option<Arc<Keys>>,
+    ) -> Result<LocalLog> {
+        let segment_bytes = segment.unwrap_or(limits::LOCAL_LOG_SEGMENT_BYTES);
+        let files = LogFiles::open(disk, Payloads::new("local", keys), segment_bytes)?;
         let seal_bytes = segment.unwrap_or(limits::LOCAL_LOG_SEAL_BYTES);
         let durable = AtomicU64::new(files.last());
         Ok(LocalLog { files, pending: Mutex::default(), flushing: Mutex::default(), durable, seal_bytes })

@@ -12,6 +12,7 @@
 
 pub(crate) mod files;
 pub(crate) mod local;
+mod payload;
 mod record;
 mod segment;
 pub(crate) mod slots;
@@ -22,7 +23,9 @@ use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::panics::poisoned;
 use pando_base::sync::Mutex;
 use pando_base::{Error, Result, Timestamp, limits};
+use pando_encryption::Keys;
 use pando_env::{Env, sync::Notify};
+use payload::Payloads;
 use slots::{Place, Slotting};
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -147,11 +150,16 @@ impl LogInner {
 
 impl OpLog {
     /// Opens the log files and finds their end; a torn tail is cut off.
-    pub(crate) fn open(env: Env, bytes_max: u64, segment: Option<u64>) -> Result<OpLog> {
+    pub(crate) fn open(
+        env: Env,
+        bytes_max: u64,
+        segment: Option<u64>,
+        keys: Option<Arc<Keys>>,
+    ) -> Result<OpLog> {
         let fitting = (bytes_max / limits::LOG_SEGMENTS_MIN)
             .clamp(limits::LOG_SEGMENT_BYTES_MIN, limits::LOG_SEGMENT_BYTES_MAX);
         let segment = segment.unwrap_or(fitting);
-        let files = LogFiles::open(env.disk.clone(), "oplog", segment)?;
+        let files = LogFiles::open(env.disk.clone(), Payloads::new("oplog", keys), segment)?;
         let last = files.last();
         let mut state = Slotting::default();
         state.reset(last);

@@ -24,15 +24,19 @@ impl Record<'_> {
     }
 }
 
-pub(crate) fn encode(out: &mut Vec<u8>, ts: u64, synced: u32, payload: &[u8]) {
+/// `put` appends the payload.
+pub(crate) fn encode(out: &mut Vec<u8>, ts: u64, synced: u32, put: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
     let mut head = [0u8; HEADER];
-    head[0..4].copy_from_slice(&(payload.len() as u32).to_le_bytes());
     head[8..16].copy_from_slice(&ts.to_le_bytes());
     head[16..20].copy_from_slice(&synced.to_le_bytes());
-    let crc = crc32c::crc32c_append(crc32c::crc32c(&head[8..]), payload);
-    head[4..8].copy_from_slice(&crc.to_le_bytes());
     out.extend_from_slice(&head);
-    out.extend_from_slice(payload);
+    put(out);
+    let record = &mut out[start..];
+    let len = (record.len() - HEADER) as u32;
+    let crc = crc32c::crc32c(&record[8..]);
+    record[0..4].copy_from_slice(&len.to_le_bytes());
+    record[4..8].copy_from_slice(&crc.to_le_bytes());
 }
 
 fn u32_at(b: &[u8], at: usize) -> Option<u32> {
@@ -64,7 +68,7 @@ mod tests {
     #[test]
     fn a_record_survives_the_round_trip_and_no_flipped_bit_does() {
         let mut b = Vec::new();
-        encode(&mut b, 7, 3, b"hello");
+        encode(&mut b, 7, 3, |out| out.extend_from_slice(b"hello"));
         assert_eq!(decode(&b), Some(Record { ts: 7, synced: 3, payload: b"hello" }));
         for bit in 0..b.len() * 8 {
             let mut bad = b.clone();

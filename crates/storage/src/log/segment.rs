@@ -3,6 +3,7 @@
 //! The index names a record every 32 KiB, so that a seek reads little. A sealed file carries it at its end; for
 //! the file being written it is kept in memory and rebuilt by the scan at open.
 
+use super::payload::Payloads;
 use super::record;
 use crate::damage::damaged;
 use crate::formats;
@@ -12,7 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) const HEAD: usize = 16;
-const MAGIC: &[u8; 8] = b"PANDOLG1";
 const FOOT_MAGIC: u32 = 0x5046_4f4f;
 const FOOT: usize = 28;
 const INDEX_EVERY: u64 = 32 << 10;
@@ -49,10 +49,16 @@ fn corrupt(path: &str, at: u64, what: &str) -> Error {
 
 impl Segment {
     /// Makes the file, its head synced and its name durable.
-    pub(crate) fn create(disk: &dyn Disk, dir: &str, path: String, number: u64) -> Result<Segment> {
+    pub(crate) fn create(
+        disk: &dyn Disk,
+        dir: &str,
+        path: String,
+        number: u64,
+        payloads: &Payloads,
+    ) -> Result<Segment> {
         let file = disk.open(&path, true)?;
         let mut head = [0u8; HEAD];
-        head[..8].copy_from_slice(MAGIC);
+        head[..8].copy_from_slice(payloads.magic());
         head[8..16].copy_from_slice(&number.to_le_bytes());
         file.write_at(0, &head)?;
         file.sync()?;
@@ -73,15 +79,25 @@ impl Segment {
 
     /// Opens a file. Only the newest may end in the middle of a record. Synced is no more than the file itself says.
     /// `None`: a file whose making was interrupted; remove it.
-    pub(crate) fn open(disk: &dyn Disk, path: String, number: u64, newest: bool) -> Result<Option<Segment>> {
+    pub(crate) fn open(
+        disk: &dyn Disk,
+        path: String,
+        number: u64,
+        newest: bool,
+        payloads: &Payloads,
+    ) -> Result<Option<Segment>> {
         let file = disk.open(&path, false)?;
         let len = file.len()?;
         let mut head = [0u8; HEAD];
         let got = file.read_at(0, &mut head)?;
-        if formats::is_newer(MAGIC, &head[..got]) {
+        if let Some(magic) = head[..got].first_chunk() {
+            payloads.check_kind(magic, &path)?;
+        }
+        let magic = payloads.magic();
+        if formats::is_newer(magic, &head[..got]) {
             return Err(formats::newer(&path));
         }
-        if got < HEAD || head[..8] != *MAGIC || head[8..16] != number.to_le_bytes() {
+        if got < HEAD || head[..8] != *magic || head[8..16] != number.to_le_bytes() {
             // The head is synced before the first record is written.
             let records_follow = len > HEAD as u64;
             return if newest && !records_follow { Ok(None) } else { Err(corrupt(&path, 0, "bad head")) };

@@ -6,6 +6,9 @@ mod real_disk;
 pub use faulty_disk::FaultyDisk;
 pub use real_disk::RealDisk;
 
+use pando_base::Result;
+use pando_encryption::store::Wanted;
+use pando_encryption::{KeyFiles, Keys, MasterKey};
 use pando_env::{BoxFuture, Clock, Disk, Env, Listener, Log, Net, Rng, Spawn, Stream};
 use std::io;
 use std::sync::Arc;
@@ -98,6 +101,19 @@ pub fn env_on(disk: Arc<dyn Disk>, seed: u64) -> (Env, Arc<ManualClock>) {
         log: Log::none(),
     };
     (env, clock)
+}
+
+/// Keys of the folder on `disk`, which the first call makes one that is encrypted. Draws differ from call to call.
+pub fn keys_of(disk: &dyn Disk) -> Result<Arc<Keys>> {
+    static CALLS: AtomicU64 = AtomicU64::new(1);
+    let masters = KeyFiles { path: "key".to_owned(), key: MasterKey::new([42; 32]), replaced: None };
+    let seed = CALLS.fetch_add(1, Ordering::Relaxed);
+    let rng = Arc::new(SeededRng::new(seed));
+    pando_encryption::store::open(disk, &masters, rng, Wanted::default()).map(|opened| opened.keys)
+}
+/// Keys of a folder of nobody's.
+pub fn encryption_keys(seed: u64) -> Arc<Keys> {
+    keys_of(&FaultyDisk::new(seed)).expect("a key store")
 }
 
 /// A world on a fresh fault-free disk in memory.

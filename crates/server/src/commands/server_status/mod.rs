@@ -5,6 +5,7 @@
 
 mod active_index_builds;
 mod election_metrics;
+mod encryption_at_rest;
 mod extra_info;
 mod global_lock;
 mod head;
@@ -29,6 +30,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         let absent = match section.name {
             "auditLog" => server.instance.audit().is_none(),
             "repl" => !server.replication.member.is_replicated(),
+            "encryptionAtRest" => encryption_at_rest::is_absent(server),
             _ => false,
         };
         if wanted(section.name) && !absent {
@@ -72,6 +74,7 @@ const SECTIONS: &[Section] = &[
     Section::of("connections"),
     Section::with("defaultRWConcern", default_rw_concern),
     Section::of("electionMetrics"),
+    Section::with("encryptionAtRest", encryption_at_rest::append),
     Section::of("extra_info"),
     Section::of("flowControl"),
     Section::of("globalLock"),

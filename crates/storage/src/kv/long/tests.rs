@@ -103,7 +103,7 @@ fn any_mixture_of_keys_agrees_with_an_ordered_map() {
     for seed in 1..120 {
         let tree = if seed % 3 == 0 { Tree::History } else { Tree::Indexes };
         let rng = SeededRng::new(seed);
-        let mem = MemKv::open(Arc::new(FaultyDisk::new(seed))).unwrap();
+        let mem = MemKv::open(Arc::new(FaultyDisk::new(seed)), None).unwrap();
         let mut kv = LongKeys::new(mem.clone(), CUT).unwrap();
         let mut model = Model::new();
         for step in 0..40 {
@@ -130,7 +130,7 @@ fn any_mixture_of_keys_agrees_with_an_ordered_map() {
 
 #[test]
 fn a_walk_without_long_keys_is_that_of_the_tables() {
-    let mem = MemKv::open(Arc::new(FaultyDisk::new(1))).unwrap();
+    let mem = MemKv::open(Arc::new(FaultyDisk::new(1)), None).unwrap();
     let kv = LongKeys::new(mem, CUT).unwrap();
     let row = |k: &[u8]| Ok((Slice::from(k), Some(row::stamped_value(1, b"v"))));
     kv.write_run(Tree::Indexes, &mut [row(&[0, 0, 0, 33, 1])].into_iter()).unwrap();
