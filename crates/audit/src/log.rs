@@ -34,6 +34,8 @@ pub struct AuditLog {
     process: Uuid,
     written: Counter,
     filtered: Counter,
+    /// Events without all of their arguments.
+    pub truncated: Counter,
     /// Changes that were recorded, and those of them that are on the disk.
     changes: AtomicU64,
     synced: AtomicU64,
@@ -56,6 +58,7 @@ impl AuditLog {
             process,
             written: Counter::default(),
             filtered: Counter::default(),
+            truncated: Counter::default(),
             changes: AtomicU64::new(0),
             synced: AtomicU64::new(0),
         }
@@ -126,5 +129,7 @@ impl AuditLog {
     pub fn collect(&self, to: &mut Collector<'_>) {
         to.counter("written", self.written.get(), "events", "Events of the audit log");
         to.counter("filtered", self.filtered.get(), "events", "Events that the audit filter did not want");
+        let help = "Events of commands with arguments beyond the bound";
+        to.counter("truncated", self.truncated.get(), "events", help);
     }
 }

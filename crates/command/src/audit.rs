@@ -13,7 +13,7 @@ use crate::request::Request;
 use crate::secrets;
 use crate::spec::Flags;
 use pando_audit::originator::Originator;
-use pando_audit::{Event, Place, Who};
+use pando_audit::{AuditLog, Event, Place, Who};
 use pando_base::limits::AUDIT_ARGS_BYTES_MAX;
 use pando_base::{ErrorCode, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
@@ -84,29 +84,39 @@ pub(crate) fn allowed(client: &Client, flags: Flags, req: &Request<'_>) {
     if client.instance.params.bool(Param::auditAuthorizationSuccess) && client.is_connection() {
         let who = client.who();
         if who.user.as_ref().is_none_or(|user| !user.is_system()) {
-            log.record(&who, &check_of(flags, req, ErrorCode(0)));
+            log.record(&who, &check_of(log, flags, req, ErrorCode(0)));
         }
     }
 }
 
 /// Somebody was told that it may not do this.
 pub(crate) fn refused(client: &Client, flags: Flags, req: &Request<'_>) {
-    if client.is_connection() {
-        client.audit(|| check_of(flags, req, ErrorCode::Unauthorized));
+    if let Some(log) = client.instance.audit().filter(|_| client.is_connection()) {
+        log.record(&client.who(), &check_of(log, flags, req, ErrorCode::Unauthorized));
     }
 }
 
-fn check_of(flags: Flags, req: &Request<'_>, result: ErrorCode) -> Event {
+fn check_of(log: &AuditLog, flags: Flags, req: &Request<'_>, result: ErrorCode) -> Event {
     let shown = secrets::shown(req.name, flags, req.db, req.body);
     let ns = match secrets::shown_name(&shown) {
-        Some(name) if !flags.has(Flags::NAMES_NOTHING) => format!("{}.{name}", req.db),
+        Some(name) if !flags.has(Flags::NAMES_NOTHING) && !is_of_principals(req.name) => {
+            format!("{}.{name}", req.db)
+        }
         _ => req.db.to_owned(),
     };
-    Event::auth_check(req.name, &ns, &args_of(&shown, flags, req), result)
+    Event::auth_check(req.name, &ns, &args_of(log, &shown, flags, req), result)
+}
+
+/// What it names first is a user or a role.
+fn is_of_principals(name: &str) -> bool {
+    name.contains("User")
+        || name.contains("Role")
+        || name.starts_with("usersInfo")
+        || name.starts_with("rolesInfo")
 }
 
 /// The command as it came, with its sequences, but for secrets and for what goes beyond the bound.
-fn args_of(shown: &RawDoc, flags: Flags, req: &Request<'_>) -> DocBuf {
+fn args_of(log: &AuditLog, shown: &RawDoc, flags: Flags, req: &Request<'_>) -> DocBuf {
     let mut args = DocBuilder::with_capacity(shown.byte_len());
     let mut left_out = 0;
     for e in shown {
@@ -132,6 +142,7 @@ fn args_of(shown: &RawDoc, flags: Flags, req: &Request<'_>) -> DocBuf {
         }
     }
     if left_out > 0 {
+        log.truncated.inc();
         args.i64("$truncated", left_out as i64);
     }
     args.finish()

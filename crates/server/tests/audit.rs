@@ -209,7 +209,7 @@ fn what_was_refused_is_recorded_and_what_was_allowed_where_that_is_asked_for() {
         assert_eq!(
             trail.told(),
             [
-                "authCheck {\"command\":\"createUser\",\"ns\":\"test.eve\",\"args\":{\"createUser\":\"eve\",\"pwd\":\"xxx\",\
+                "authCheck {\"command\":\"createUser\",\"ns\":\"test\",\"args\":{\"createUser\":\"eve\",\"pwd\":\"xxx\",\
                  \"roles\":[],\"$db\":\"test\"}} 13",
                 "authCheck {\"command\":\"serverStatus\",\"ns\":\"admin\",\"args\":{\"serverStatus\":1,\"$db\":\"admin\"}} 13",
             ]
