@@ -166,6 +166,38 @@ fn the_console_shows_events_beside_the_log() {
     assert_eq!(shown, 1, "{:?}", server.lines);
 }
 
+#[test]
+fn whoever_guesses_fills_the_audit_log_and_not_the_servers() {
+    let dir = Dir::new("audit-guess");
+    let server = Server::listening(&mut pandod(&dir, &TO_FILE));
+    let binary = |text: &str| {
+        pando_bson::Bson::Binary(pando_bson::Binary { subtype: 0, bytes: text.as_bytes().to_vec() })
+    };
+    // All begin before the first fails, as the next ones would have to wait.
+    let mut guessers: Vec<_> = (0..30).map(|_| server.connect().unwrap()).collect();
+    for c in &mut guessers {
+        let first = binary("n,,n=ann,r=abcdefghijkl");
+        c.ok("test", doc! { "saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": first });
+    }
+    for c in &mut guessers {
+        let proof = binary("c=biws,r=wrong,p=AAAA");
+        let reply = c.run("test", doc! { "saslContinue": 1, "conversationId": 1, "payload": proof }).unwrap();
+        assert_eq!(reply.get("code").and_then(|v| v.as_i64()), Some(18), "{reply}");
+    }
+    let failures = |text: &str, part: &str| text.lines().filter(|l| l.contains(part)).count();
+    let audited = dir.text("audit.json");
+    assert_eq!(failures(&audited, "\"atype\":\"authenticate\""), 30);
+    assert_eq!(failures(&audited, "\"result\":18}"), 30);
+    let mut c = server.connect().unwrap();
+    let log = c.ok("admin", doc! { "getLog": "global" });
+    let lines = log.get("log").and_then(|v| v.as_array()).unwrap();
+    let told = lines.iter().filter(|e| e.value().as_str().unwrap_or_default().contains("\"id\":5286307,"));
+    assert_eq!(told.count(), 20);
+    let status = c.ok("admin", doc! { "serverStatus": 1 });
+    let left_out = status.get_path("security.authentication.failuresNotLogged");
+    assert_eq!(left_out.and_then(|v| v.as_i64()), Some(10));
+}
+
 /// Files below a folder.
 fn files(dir: &Path, into: &mut Vec<PathBuf>) {
     for e in std::fs::read_dir(dir).unwrap() {
@@ -193,7 +225,11 @@ fn no_secret_reaches_a_log() {
     }
     for (db, command) in commands_with_secrets() {
         // Most of them fail, which is the point.
-        let _ = c.run(db, command);
+        let reply = c.run(db, command);
+        let cursor = reply.as_ref().and_then(|r| r.get_path("cursor.id")).and_then(|v| v.as_i64());
+        if let Some(id) = cursor.filter(|id| *id != 0) {
+            c.ok(db, doc! { "getMore": id, "collection": "system.users", "batchSize": 1 });
+        }
     }
     // A profile is written a little later.
     until("the profiles", || {

@@ -5,6 +5,7 @@
 use pando_audit::{AuditLog, Filter, Format, Memory, Settings};
 use pando_auth::{Mechanism, Password, scram};
 use pando_base::Uuid;
+use pando_base::limits::AUDIT_ARGS_BYTES_MAX;
 use pando_bson::{Binary, Bson, Document, doc, extjson};
 use pando_server::Config;
 use pando_testserver::{Client, Running, Set, World, pause, run};
@@ -229,6 +230,29 @@ fn what_was_refused_is_recorded_and_what_was_allowed_where_that_is_asked_for() {
                  [{\"_id\":1}]}} 0",
             ]
         );
+        server.shut_down().await;
+    });
+}
+
+#[test]
+fn arguments_have_a_bound() {
+    run(async {
+        let (world, trail) = (World::new(), Trail::default());
+        let server = with_logins(&world, &trail, None).await;
+        let mut c = root(&server).await;
+        c.admin(doc! { "setParameter": 1, "auditAuthorizationSuccess": true }).await;
+        c.ok(doc! { "create": "c" }).await;
+        trail.records();
+        let long = doc! { "a": "x".repeat(AUDIT_ARGS_BYTES_MAX) };
+        c.ok(doc! { "insert": "c", "documents": list(vec![long.clone()]) }).await;
+        c.run_with_sequence(doc! { "insert": "c" }, "documents", &[long]).await;
+        for told in trail.told() {
+            let begins = "authCheck {\"command\":\"insert\",\"ns\":\"test.c\",\"args\":{\"insert\":\"c\",\"$db\":\"test\",\"$truncated\":";
+            assert!(told.starts_with(begins), "{}", &told[..300.min(told.len())]);
+        }
+        let status = c.admin(doc! { "serverStatus": 1 }).await;
+        let log = status.get("auditLog").and_then(Bson::as_doc).unwrap();
+        assert_eq!(log.get("truncated").and_then(Bson::as_i64), Some(2));
         server.shut_down().await;
     });
 }

@@ -6,7 +6,7 @@ use crate::cursors::body::CursorBody;
 use crate::cursors::parked::{More, ParkedCursor};
 use pando_base::{Namespace, Result};
 use pando_bson::DocBuf;
-use pando_command::{OpCtx, Reply, Request};
+use pando_command::{Flags, OpCtx, Reply, Request, secrets};
 use pando_query::source::Source;
 use pando_session::CursorInfo;
 use std::sync::Arc;
@@ -92,7 +92,8 @@ impl ClientCursors {
             no_timeout: open.no_timeout,
             tailable: open.tailable,
             await_data: open.await_data,
-            command: Arc::new(req.body.to_buf()),
+            // What each getMore tells of it; commands that open cursors carry no secrets of their own.
+            command: Arc::new(secrets::shown(req.name, Flags::NONE, req.db, req.body).into_owned()),
             plan_summary: open.plan_summary,
             created_ms: ctx.env().clock.wall_ms(),
             created: now,
