@@ -1,6 +1,6 @@
 //! Options of a subcommand: `--name value`, `--name=value`, `--flag`, and what has no name.
 
-use crate::tls;
+use crate::{login, tls};
 
 /// What was said.
 pub(crate) struct Args {
@@ -9,7 +9,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// `values` take one, `flags` none; those of TLS are known to all subcommands. A short form stands behind a bar: `out|o`.
+    /// `values` take one, `flags` none; those of TLS and of logins are known to all subcommands. A short form stands behind a bar: `out|o`.
     pub(crate) fn parse(args: &[String], values: &[&str], flags: &[&str]) -> Result<Args, String> {
         let mut out = Args { named: Vec::new(), rest: Vec::new() };
         let mut at = 0;
@@ -23,7 +23,7 @@ impl Args {
             let (said, given) =
                 arg.split_once('=').map_or((&arg[..], None), |(n, v)| (n, Some(v.to_owned())));
             let find = |list: &[&str]| list.iter().find_map(|known| named(known, said));
-            if let Some(name) = find(values).or_else(|| find(tls::VALUES)) {
+            if let Some(name) = find(values).or_else(|| find(tls::VALUES)).or_else(|| find(login::VALUES)) {
                 let value = given.or_else(|| {
                     at += 1;
                     args.get(at - 1).cloned()

@@ -3,7 +3,7 @@
 use pando_base::limits;
 use pando_bson::{Bson, DocBuf, Document, RawDoc};
 use pando_env::Env;
-use pando_rpc::{Connection, Failure, Options};
+use pando_rpc::{Connection, Failure, LoginAs, Options};
 use std::time::Duration;
 
 const CALL: Duration = Duration::from_millis(limits::BACKUP_CALL_MS);
@@ -20,8 +20,8 @@ pub(crate) struct Cursor {
 }
 
 impl Client {
-    pub(crate) async fn connect(env: &Env, host: &str) -> Result<Client, String> {
-        let options = Options { name: "pando", internal: false, ..Options::default() };
+    pub(crate) async fn connect(env: &Env, host: &str, login: LoginAs) -> Result<Client, String> {
+        let options = Options { name: "pando", internal: false, login, ..Options::default() };
         let connecting = Connection::connect(env, host, &options).await;
         Ok(Client { connection: connecting.map_err(|f| format!("{host} cannot be reached: {f}"))? })
     }

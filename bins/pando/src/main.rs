@@ -1,5 +1,6 @@
 //! `pando`: the command line tool. One file per subcommand.
 
+mod admin;
 mod args;
 mod backup;
 mod client;
@@ -8,6 +9,7 @@ mod dump;
 mod encryption;
 mod form;
 mod load;
+mod login;
 mod progress;
 mod restore;
 mod server;

@@ -1,55 +1,15 @@
 //! `pando up --tls` and the other subcommands against it, as a user sees them.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+mod up;
 
-struct Up {
-    dir: PathBuf,
-    child: Child,
-    uri: String,
-}
-
-fn pando(dir: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pando"));
-    command.args(args).current_dir(dir).stdin(Stdio::null());
-    command
-}
-
-impl Up {
-    fn start(name: &str) -> Up {
-        let dir = std::env::temp_dir().join(format!("pando-tls-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        std::fs::create_dir_all(&dir).unwrap();
-        let mut up = pando(&dir, &["up", "--tls", "--port", "0", "--nounixsocket"]);
-        let mut child = up.stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let uri = lines.find_map(|l| l.trim().strip_prefix("connect ").map(|u| u.trim().to_owned()));
-        std::thread::spawn(move || lines.count());
-        Up { dir, child, uri: uri.unwrap() }
-    }
-    fn host(&self) -> String {
-        let port = self.uri.split([':', '/']).nth(4).unwrap();
-        format!("localhost:{port}")
-    }
-    fn run(&self, args: &[&str]) -> Output {
-        pando(&self.dir, args).args(["--host", &self.host()]).output().unwrap()
-    }
-}
-
-impl Drop for Up {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.dir);
-    }
-}
+use std::process::Output;
+use up::Up;
 
 #[test]
 fn a_server_with_certificates_of_its_own_is_dumped_and_loaded() {
     use std::os::unix::fs::PermissionsExt;
-    let up = Up::start("up");
+    let up = Up::start("tls", &["--tls"]);
     assert!(up.uri.contains("tls=true&tlsCAFile="), "{}", up.uri);
     for file in ["ca.pem", "server.pem", "client.pem"] {
         let mode = std::fs::metadata(up.dir.join("pando-data/tls").join(file)).unwrap().permissions().mode();

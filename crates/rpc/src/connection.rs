@@ -10,12 +10,11 @@ use crate::exhaust::Exhaust;
 use crate::failure::{CallResult, Failure};
 use crate::gossip::Gossips;
 use crate::handshake::{self, Peer};
-use pando_auth::ClusterAuth;
+use crate::login_as::LoginAs;
 use pando_base::limits;
 use pando_bson::{DocBuilder, RawDoc};
 use pando_env::{Env, Stream};
 use pando_wire::{WireError, flags};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How to connect.
@@ -27,8 +26,7 @@ pub struct Options {
     pub name: &'static str,
     /// As a member of the set. Members say in every command what a client leaves to defaults, and see more of the oplog.
     pub internal: bool,
-    /// How it logs in as a member, if members do.
-    pub login: Arc<ClusterAuth>,
+    pub login: LoginAs,
 }
 
 impl Default for Options {
@@ -37,7 +35,7 @@ impl Default for Options {
             connect_limit: Duration::from_millis(limits::RPC_CONNECT_MS),
             name: "PandoDB Internal Client",
             internal: true,
-            login: Arc::default(),
+            login: LoginAs::default(),
         }
     }
 }

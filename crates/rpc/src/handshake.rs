@@ -67,6 +67,9 @@ fn hello(options: &Options, login: Option<&Login>) -> DocBuf {
         // A node's connections outlive changes of role at the other end.
         b.bool("hangUpOnStepDown", false);
     }
+    if let Some(user) = login.and_then(Login::user_to_look_up) {
+        b.str("saslSupportedMechs", &user);
+    }
     if let Some(login) = login {
         b.doc("speculativeAuthenticate", |s| login.start(s, "db"));
     }
@@ -75,17 +78,23 @@ fn hello(options: &Options, login: Option<&Login>) -> DocBuf {
 }
 
 pub(crate) async fn run(c: &mut Connection, options: &Options) -> CallResult<Peer> {
-    let mut login = options.login.shows().map(|shown| Login::begin(c.env(), shown));
+    let mut login = Login::begin(c.env(), &options.login);
     let reply = c.call(&hello(options, login.as_ref()), options.connect_limit).await?;
     let challenge = reply.get("speculativeAuthenticate").and_then(|v| v.as_doc()).map(RawDoc::to_buf);
+    let known = login.as_ref().and_then(|login| login.other_mechanism(reply));
     let peer = peer_of(reply);
     let min = reply.get("minWireVersion").and_then(|v| v.as_i64()).unwrap_or(0);
     if min > i64::from(WIRE_VERSIONS.1) {
         let what = "its oldest wire version is newer than the newest spoken here";
         return Err(Failure::protocol(c.addr(), what));
     }
-    if let Some(login) = &mut login {
-        login.run(c, challenge, options.connect_limit).await?;
+    match (&mut login, known) {
+        (None, _) => {}
+        (Some(login), None) => login.run(c, challenge, options.connect_limit).await?,
+        (Some(login), Some(mechanism)) => {
+            login.begin_anew(c.env(), mechanism);
+            login.run(c, None, options.connect_limit).await?;
+        }
     }
     Ok(peer)
 }

@@ -22,6 +22,7 @@ mod failure;
 mod gossip;
 mod handshake;
 mod login;
+mod login_as;
 mod pool;
 mod retry;
 
@@ -30,6 +31,6 @@ pub use exhaust::Exhaust;
 pub use failure::{CallResult, Effect, Failure, Kind};
 pub use gossip::Gossip;
 pub use handshake::Peer;
-pub use pando_auth::ClusterAuth;
+pub use login_as::{By, LoginAs, UserLogin};
 pub use pool::{Bounds, HostConnections, Lease, Pool};
 pub use retry::{Retry, may_retry};

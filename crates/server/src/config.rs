@@ -8,6 +8,7 @@ use pando_command::Params;
 use pando_env::Host;
 use pando_env::host::NoHost;
 use pando_env::tls::Certificates;
+use pando_rpc::LoginAs;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,6 +91,10 @@ impl Default for Config {
 }
 
 impl Config {
+    /// How this server logs in to other members.
+    pub(crate) fn member_login(&self) -> LoginAs {
+        LoginAs::Member(self.cluster_auth.clone())
+    }
     /// `host:port` as statistics name this server.
     pub fn host_port(&self) -> String {
         format!("{}:{}", self.host.facts().hostname, self.port)

@@ -410,7 +410,10 @@ fn a_connection_with_another_key_is_refused() {
             })
             .await;
         let at = format!("127.0.0.1:{}", server.port);
-        let with = |key: &str| pando_rpc::Options { login: member_keys(key), ..Default::default() };
+        let with = |key: &str| pando_rpc::Options {
+            login: pando_rpc::LoginAs::Member(member_keys(key)),
+            ..Default::default()
+        };
         let env = world.env();
         let refused = pando_rpc::Connection::connect(&env, &at, &with("b3RoZXIga2V5")).await.err().unwrap();
         assert_eq!(refused.code().0, 18, "{refused}");

@@ -12,7 +12,7 @@ use crate::Command;
 use crate::args::Args;
 use crate::encryption::KEY_FILE;
 use crate::progress::{Progress, size};
-use crate::tls;
+use crate::{login, tls};
 use manifest::{FILES, File, Manifest};
 use pando_base::limits;
 use pando_env::{Env, Log};
@@ -35,6 +35,7 @@ Copies the files of one checkpoint and the oplog behind it into a new folder. Re
   --out DIR         the backup: a folder that does not exist yet, or is empty
   --host HOST:PORT  a running server, any member of a set (127.0.0.1:27017)
   --tls, --tlsCAFile ... it speaks TLS; the options of mongosh and of MongoDB's tools
+  -u, -p, --authenticationDatabase ...  as whom to log in (a backup takes the action fsync); without -p it is asked for
   --dbpath DIR      the data folder of a server that does not run
   --encryptionKeyFile KEY  with --dbpath: the master key of an encrypted folder
 
@@ -67,7 +68,9 @@ async fn backup(args: Args) -> Result<(), String> {
     let env = tls::dialing(env, &args)?;
     let mut source = match args.get("dbpath") {
         Some(dbpath) => Source::folder(Path::new(dbpath), &args)?,
-        None => Source::server(&env, args.get("host").unwrap_or("127.0.0.1:27017")).await?,
+        None => {
+            Source::server(&env, args.get("host").unwrap_or("127.0.0.1:27017"), login::given(&args)?).await?
+        }
     };
     let copied = copy(&env, &mut source, &out).await;
     let (host, version) = (source.host.clone(), source.version.clone());

@@ -7,7 +7,7 @@ use pando_bson::{Document, RawDoc, Value, doc};
 use pando_env::{Env, Log};
 use pando_env_tokio::RealNet;
 use pando_env_tokio::lock::DataLock;
-use pando_rpc::{Connection, Options};
+use pando_rpc::{Connection, LoginAs, Options};
 use pando_storage::staging::checked_path;
 use pando_storage::{PinnedCheckpoint, Storage, checksum};
 use std::path::Path;
@@ -31,8 +31,8 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub(crate) async fn server(env: &Env, host: &str) -> Result<Source, String> {
-        let options = Options { name: "pando backup", ..Options::default() };
+    pub(crate) async fn server(env: &Env, host: &str, login: LoginAs) -> Result<Source, String> {
+        let options = Options { name: "pando backup", login, ..Options::default() };
         let connecting = Connection::connect(env, host, &options).await;
         let mut connection = connecting.map_err(|f| format!("{host} cannot be reached: {f}"))?;
         let command = doc! { "_openBackup": 1, "$db": "admin" }.to_raw();

@@ -6,7 +6,7 @@ use crate::backup::empty_folder;
 use crate::client::{Client, text};
 use crate::form::{Meta, Place, Writer, archive, folder};
 use crate::progress::{Progress, size};
-use crate::tls;
+use crate::{login, tls};
 use pando_base::Timestamp;
 use pando_bson::{Bson, Document, Value, doc};
 use pando_env::{Env, Log};
@@ -27,6 +27,7 @@ server quickly, or to come back to any moment, 'pando backup' is the better tool
   --archive FILE     one file instead; - is the standard output
   --host HOST:PORT   the server (127.0.0.1:27017)
   --tls, --tlsCAFile ... the server speaks TLS; the options of mongosh and of MongoDB's tools
+  -u, -p, --authenticationDatabase ...  as whom to log in; the options of MongoDB's tools, and without -p it is asked for
   --db, --collection only these
   --gzip             compress
   --oplog            also what is written meanwhile, so that 'pando load --oplog-replay' makes the state of the end of the
@@ -57,7 +58,8 @@ async fn dump(args: Args) -> Result<(), String> {
     let env =
         pando_env_tokio::env(Path::new("."), Log::none(), RealNet::default()).map_err(|e| e.to_string())?;
     let env = tls::dialing(env, &args)?;
-    let mut client = Client::connect(&env, args.get("host").unwrap_or("127.0.0.1:27017")).await?;
+    let mut client =
+        Client::connect(&env, args.get("host").unwrap_or("127.0.0.1:27017"), login::given(&args)?).await?;
     let start = if args.has("oplog") { Some(top_of_oplog(&mut client).await?) } else { None };
     let mut metas = definitions(&mut client, &args).await?;
     if start.is_some() {

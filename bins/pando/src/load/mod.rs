@@ -12,7 +12,7 @@ use crate::args::Args;
 use crate::client::Client;
 use crate::form::{Meta, Part, Place, Reader, archive, folder};
 use crate::progress::Progress;
-use crate::tls;
+use crate::{login, tls};
 use oplog::Replay;
 use pando_base::limits;
 use pando_bson::{Bson, DocBuf, DocBuilder, Document, Value, doc};
@@ -33,6 +33,7 @@ documents, indexes, views.
   --archive FILE     an archive; - is the standard input
   --host HOST:PORT   the server (127.0.0.1:27017), a primary
   --tls, --tlsCAFile ... the server speaks TLS; the options of mongosh and of MongoDB's tools
+  -u, -p, --authenticationDatabase ...  as whom to log in; the options of MongoDB's tools, and without -p it is asked for
   --db, --collection only these
   --drop             drop a collection before it is loaded; otherwise documents whose _id is there already stay as they are
   --oplog-replay     apply the writes that a dump with --oplog has recorded
@@ -63,7 +64,8 @@ async fn load(args: Args) -> Result<(), String> {
     let env =
         pando_env_tokio::env(Path::new("."), Log::none(), RealNet::default()).map_err(|e| e.to_string())?;
     let env = tls::dialing(env, &args)?;
-    let client = Client::connect(&env, args.get("host").unwrap_or("127.0.0.1:27017")).await?;
+    let client =
+        Client::connect(&env, args.get("host").unwrap_or("127.0.0.1:27017"), login::given(&args)?).await?;
     let metas = reader.metas().iter().filter(|m| is_wanted(&args, &m.place)).cloned().collect();
     let mut loading = Loading {
         client,

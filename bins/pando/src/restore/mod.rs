@@ -14,7 +14,7 @@ use crate::backup::manifest::{FILES, Manifest, NAME};
 use crate::backup::{create, empty_folder, enough_space, parent, sync_folder, sync_folders, words};
 use crate::encryption::{self, KEY_FILE};
 use crate::progress::{Progress, size};
-use crate::tls;
+use crate::{login, tls};
 use moment::shown;
 use pando_base::{Namespace, Timestamp, limits};
 use pando_catalog::{Catalog, OpenOptions, Uninterrupted};
@@ -40,6 +40,7 @@ Makes a data folder from what 'pando backup' wrote. Start a server on it as on a
   --oplog-from HOST:PORT  a running member that still has the oplog from the backup's end to MOMENT (without --until: to
                           its own end)
   --tls, --tlsCAFile ...  the member speaks TLS; the options of mongosh and of MongoDB's tools
+  -u, -p, --authenticationDatabase ...  as whom to log in there; without -p it is asked for
   --keep-set              the folder stays a member of its replica set; otherwise it belongs to none. It follows at once,
                           and votes and can be elected when it holds what the set does (or after a forced reconfig)
   --encryptionKeyFile KEY the master key of an encrypted backup; the folder stays encrypted with it
@@ -209,7 +210,9 @@ async fn fit_oplog(env: &Env, keys: Option<Arc<Keys>>, w: &Wanted, m: &Manifest)
         return storage.cut_log(until).map_err(|e| e.to_string());
     }
     match &w.oplog_from {
-        Some(host) => oplog::add(env, log, host, w.until.unwrap_or(Timestamp::MAX)).await,
+        Some(host) => {
+            oplog::add(env, log, (host, login::given(&w.args)?), w.until.unwrap_or(Timestamp::MAX)).await
+        }
         None if log.last() < m.oplog_end => Err("the backup's oplog is shorter than it says".to_owned()),
         None => Ok(()),
     }

@@ -4,7 +4,7 @@ use super::shown;
 use pando_base::{Timestamp, limits};
 use pando_bson::{RawDoc, Value, doc};
 use pando_env::Env;
-use pando_rpc::{Connection, Options};
+use pando_rpc::{Connection, LoginAs, Options};
 use pando_storage::OpLog;
 use std::ops::Bound;
 use std::time::Duration;
@@ -12,11 +12,16 @@ use std::time::Duration;
 const CALL: Duration = Duration::from_millis(limits::BACKUP_CALL_MS);
 
 /// Adds the entries of `host` from the end of `log` through `until`.
-pub(crate) async fn add(env: &Env, log: &OpLog, host: &str, until: Timestamp) -> Result<(), String> {
+pub(crate) async fn add(
+    env: &Env,
+    log: &OpLog,
+    (host, login): (&str, LoginAs),
+    until: Timestamp,
+) -> Result<(), String> {
     let text = |e: pando_base::Error| e.to_string();
     let end = log.last();
     let last = log.read(Bound::Unbounded, true).next().map_err(text)?.map(|(_, entry)| entry);
-    let options = Options { name: "pando restore", ..Options::default() };
+    let options = Options { name: "pando restore", login, ..Options::default() };
     let connecting = Connection::connect(env, host, &options).await;
     let mut connection = connecting.map_err(|f| format!("{host} cannot be reached: {f}"))?;
     let find = doc! {

@@ -14,6 +14,7 @@ mod member;
 mod restart;
 mod status;
 
+use crate::admin::{Admin, Made};
 use crate::tls::Local;
 use member::Member;
 use pando_base::limits;
@@ -45,6 +46,8 @@ pub(crate) struct Plan {
     pub(crate) first_port: u16,
     /// `--tls`.
     pub(crate) tls: Option<Local>,
+    /// `--auth`.
+    pub(crate) admin: Option<Admin>,
     /// Options every member gets.
     pub(crate) options: Vec<String>,
 }
@@ -59,10 +62,11 @@ impl Plan {
     fn folder(&self, i: usize) -> PathBuf {
         self.home.join(format!("member{}", i + 1))
     }
-    fn uri(&self) -> String {
+    fn uri(&self, made: Option<&Made>) -> String {
         let hosts: Vec<String> = (0..self.members).map(|i| self.host(i)).collect();
         let tls = self.tls.as_ref().map(Local::of_uri).unwrap_or_default();
-        format!("mongodb://{}/?replicaSet={}{tls}", hosts.join(","), self.set)
+        let user = made.map(Made::of_uri).unwrap_or_default();
+        format!("mongodb://{user}{}/?replicaSet={}{tls}", hosts.join(","), self.set)
     }
 }
 
@@ -101,7 +105,14 @@ async fn run(plan: &Plan, binary: PathBuf) -> Result<(), String> {
         Some(tls) => tls.on(env)?,
         None => env,
     };
-    let pool = Pool::new(env.clone(), Options { name: "pando up", ..Options::default() });
+    let pool = Pool::new(
+        env.clone(),
+        Options {
+            name: "pando up",
+            login: plan.admin.as_ref().map(Admin::login).unwrap_or_default(),
+            ..Options::default()
+        },
+    );
     let mut members: Vec<Member> = (0..plan.members).map(|i| Member::new(plan, &binary, i)).collect();
     let started = members.iter_mut().try_for_each(Member::start);
     let ended = match started {
@@ -143,13 +154,23 @@ impl Set<'_> {
     async fn serve(&mut self) -> Result<(), String> {
         self.wait_reachable().await?;
         self.initiate().await?;
-        let uri = self.plan.uri();
+        let made = match &self.plan.admin {
+            Some(admin) => {
+                let hosts: Vec<String> = (0..self.plan.members).map(|i| self.plan.host(i)).collect();
+                Some(admin.create(&self.env, &self.pool, &hosts).await?)
+            }
+            None => None,
+        };
+        let uri = self.plan.uri(made.as_ref());
         println!("A replica set of {} members is running.\n", self.plan.members);
         println!(
             "  connect   {uri}\n  data      {}\n  logs      {}/member*/pandod.log",
             self.plan.home.display(),
             self.plan.home.display()
         );
+        if let Some(made) = &made {
+            println!("{}", made.advice());
+        }
         println!("\nCtrl-C stops all members; the data stays.\n");
         self.watch().await
     }
@@ -243,7 +264,7 @@ impl Set<'_> {
     }
 }
 
-fn command(mut d: Document) -> pando_bson::DocBuf {
+pub(crate) fn command(mut d: Document) -> pando_bson::DocBuf {
     d.push("$db", "admin");
     d.to_raw()
 }

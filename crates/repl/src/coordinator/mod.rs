@@ -37,7 +37,7 @@ use pando_base::panics::{self, poisoned};
 use pando_base::{Error, ErrorCode, Millis, Result, limits};
 use pando_env::Env;
 use pando_env::sync::Notify;
-use pando_rpc::{ClusterAuth, Options, Pool};
+use pando_rpc::{LoginAs, Options, Pool};
 use pando_topology::write_concern::Want;
 use pando_topology::{Action, Boot, Core, Event, Position, Positions};
 use std::collections::VecDeque;
@@ -110,7 +110,7 @@ impl Coordinator {
         progress: Arc<Progress>,
         effects: Arc<dyn Effects>,
         boot: Boot,
-        login: Arc<ClusterAuth>,
+        login: LoginAs,
     ) -> Arc<Coordinator> {
         let epoch = env.clock.wall_ms() - env.clock.mono().as_millis() as Millis;
         let options = Options { name: "ReplCoord", login, ..Options::default() };

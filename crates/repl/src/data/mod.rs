@@ -53,7 +53,7 @@ use pando_catalog::Catalog;
 use pando_command::Instance;
 use pando_env::Env;
 use pando_env::sync::Notify;
-use pando_rpc::{ClusterAuth, Pool};
+use pando_rpc::{LoginAs, Pool};
 use queue::Queue;
 use std::future::Future;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub struct Deps {
     pub upper: Arc<dyn Upper>,
     pub pool: Pool,
     /// How members log in to each other.
-    pub login: Arc<ClusterAuth>,
+    pub login: LoginAs,
     /// Tasks that apply a batch.
     pub workers: usize,
     /// Writes for which one more of them pays.

@@ -36,7 +36,7 @@ impl Replication {
             progress: self.progress.clone(),
             upper: self.coordinator()?.clone(),
             pool: self.data_pool.clone(),
-            login: self.config.cluster_auth.clone(),
+            login: self.config.member_login(),
             workers: self.apply_workers(),
             writes_per_worker: self.config.writes_per_worker,
             instance: self.instance.clone(),

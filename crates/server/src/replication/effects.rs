@@ -52,7 +52,7 @@ impl RoleChanges {
             self.replication.progress.clone(),
             effects,
             boot,
-            self.config.cluster_auth.clone(),
+            self.config.member_login(),
         );
         self.replication.coordinator.get_or_init(|| coordinator).start();
         self.env.spawn("primary's positions", watch_own_log(self.replication.clone()));

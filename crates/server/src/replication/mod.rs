@@ -114,7 +114,7 @@ impl Replication {
         member: Arc<Repl>,
     ) -> Arc<Replication> {
         let env = instance.env.clone();
-        let options = pando_rpc::Options { login: config.cluster_auth.clone(), ..Default::default() };
+        let options = pando_rpc::Options { login: config.member_login(), ..Default::default() };
         let data_pool = pando_rpc::Pool::new(env.clone(), options.clone());
         let (clock, peers) = ClusterClock::with_pool(&env, options);
         let replication = Arc::new(Replication {

@@ -133,12 +133,7 @@ impl Log {
     ) -> Result<(Vec<Entry>, Loss, usize), String> {
         let log = server.storage.log();
         let marks = (now.boots, now.rbid);
-        let why = match self.seen.replace(marks) {
-            Some(before) if before.1 != marks.1 => Loss::Rollback,
-            Some(before) if before.0 != marks.0 => Loss::Crash,
-            _ if now.state == MemberState::Rollback || self.rolling_back => Loss::Rollback,
-            _ => Loss::Unexplained,
-        };
+        let why = loss(self.seen.replace(marks), self.rolling_back, marks, now.state);
         // A member that is taken out of the set meanwhile says so, and goes on.
         self.rolling_back = now.state == MemberState::Rollback
             || (self.rolling_back && now.state == MemberState::Removed && why == Loss::Rollback);
@@ -168,6 +163,17 @@ impl Log {
         self.visible = visible;
         self.synced = now.synced;
         Ok((gone, why, self.entries.len() - had))
+    }
+}
+
+/// Why entries may be gone. `before` are the marks (boots, rollbacks) of the last look, which was in the middle of a rollback or not. Who dies in the
+/// middle of one has taken out what the rollback takes out, and no more.
+fn loss(before: Option<(u32, i32)>, was_rolling_back: bool, marks: (u32, i32), now: MemberState) -> Loss {
+    match before {
+        Some(before) if before.1 != marks.1 => Loss::Rollback,
+        Some(before) if before.0 != marks.0 && !was_rolling_back => Loss::Crash,
+        _ if was_rolling_back || now == MemberState::Rollback => Loss::Rollback,
+        _ => Loss::Unexplained,
     }
 }
 
@@ -315,5 +321,21 @@ impl Watch {
         let in_term = point.t;
         self.committed.chain.extend(new.iter().map(|e| (e.at.ts, Promise { entry: *e, in_term })));
         Ok(new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_dies_in_the_middle_of_a_rollback_has_rolled_back() {
+        use MemberState::{Rollback, Secondary};
+        assert_eq!(loss(Some((2, 2)), true, (3, 2), Secondary), Loss::Rollback);
+        assert_eq!(loss(Some((2, 2)), false, (3, 2), Secondary), Loss::Crash);
+        assert_eq!(loss(Some((2, 1)), false, (3, 2), Secondary), Loss::Rollback);
+        assert_eq!(loss(Some((2, 1)), false, (2, 1), Rollback), Loss::Rollback);
+        assert_eq!(loss(Some((2, 1)), false, (2, 1), Secondary), Loss::Unexplained);
+        assert_eq!(loss(None, false, (1, 1), Secondary), Loss::Unexplained);
     }
 }
