@@ -90,6 +90,55 @@ fn what_was_acknowledged_is_in_the_file_when_the_process_is_killed() {
     }
 }
 
+/// The process ends at any moment, with what was not synced: what is there afterwards was told.
+#[test]
+fn what_survives_has_its_event() {
+    let dir = Dir::new("audit-survive");
+    let args = [
+        &TO_FILE[..],
+        &["--setParameter", "enableTestCommands=1", "--setParameter", "unsyncedWritesInMemory=true"],
+    ]
+    .concat();
+    let mut made = 0;
+    for round in 0..4 {
+        let mut server = Server::listening(&mut pandod(&dir, &args));
+        let names = server
+            .connect()
+            .unwrap()
+            .ok("test", doc! { "listCollections": 1, "cursor": { "batchSize": 100_000 } });
+        let names = names.get_path("cursor.firstBatch").and_then(|v| v.as_array()).unwrap();
+        let text = dir.text("audit.json");
+        let created = text.lines().filter(|l| l.contains("\"createCollection\""));
+        let ns = created.filter_map(|l| l.split_once("\"ns\":\"")?.1.split('"').next());
+        let told: std::collections::BTreeSet<&str> = ns.collect();
+        made = 0;
+        for name in names.iter().filter_map(|e| e.value().as_doc()?.get("name")?.as_str()) {
+            made += 1;
+            assert!(told.contains(format!("test.{name}").as_str()), "{name} was made and not told");
+        }
+        let port = server.port;
+        let writers: Vec<_> = (0..3)
+            .map(|w| {
+                std::thread::spawn(move || {
+                    let Some(mut c) = common::Client::connect(port) else { return };
+                    // Not all wait for the disk.
+                    let concern = doc! { "w": 1, "j": w == 0 };
+                    for n in 0.. {
+                        let name = format!("c{round}-{w}-{n}");
+                        if c.run("test", doc! { "create": name, "writeConcern": concern.clone() }).is_none() {
+                            return;
+                        }
+                    }
+                })
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(300 + 70 * round));
+        server.kill();
+        writers.into_iter().for_each(|w| w.join().unwrap());
+    }
+    assert!(made > 10, "{made} collections were made");
+}
+
 #[test]
 fn a_new_file_begins_with_its_rotation() {
     let dir = Dir::new("audit-rotate");

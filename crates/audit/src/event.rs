@@ -15,7 +15,7 @@ pub struct Event {
     pub param: DocBuf,
     /// 0 where it was done, else why not.
     pub result: ErrorCode,
-    /// It tells of a change that outlives the process, which is not acknowledged before this is on the disk.
+    /// It tells of a change that outlives the process, which does not reach the disk before this does.
     pub(crate) is_change: bool,
 }
 

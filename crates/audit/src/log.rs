@@ -81,13 +81,12 @@ impl AuditLog {
             }
         }
     }
-    /// Whether there are changes that are not on the disk.
-    pub fn is_unsynced(&self) -> bool {
-        self.changes.load(SeqCst) > self.synced.load(SeqCst)
-    }
-    /// Returns when every change recorded so far is on the disk. Takes as long as the disk does.
+    /// Returns when every change recorded so far is on the disk. Takes as long as the disk does where there is one.
     pub fn sync(&self) {
         let changes = self.changes.load(SeqCst);
+        if changes == self.synced.load(SeqCst) {
+            return;
+        }
         let work = self.sink.lock().unwrap_or_else(poisoned).sync();
         match work.and_then(|work| work.map_or(Ok(()), |work| work())) {
             Ok(()) => drop(self.synced.fetch_max(changes, SeqCst)),

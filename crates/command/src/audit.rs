@@ -7,7 +7,6 @@
 //! Without an audit log each of these is one look at whether there is one.
 
 use crate::client::Client;
-use crate::op_ctx::OpCtx;
 use crate::params::Param;
 use crate::request::Request;
 use crate::secrets;
@@ -65,16 +64,6 @@ impl Originator for Client {
             user: login.user().map(|u| u.name.clone()),
             roles: authority.map(|may| may.roles().iter().cloned().collect()).unwrap_or_default(),
         }
-    }
-}
-
-/// What a command has changed is acknowledged once its event is on the disk. Those that only read wait for nobody's.
-pub(crate) async fn settle(ctx: &OpCtx, flags: Flags) {
-    let Some(log) = ctx.instance().audit() else { return };
-    if log.is_unsynced() && !flags.has(Flags::READ) {
-        let log = log.clone();
-        // Only a panic has no outcome, and that ends the process.
-        let _ = ctx.env().offload(move || log.sync()).await;
     }
 }
 

@@ -120,7 +120,6 @@ pub async fn run<S: Node>(
             (failure(node, &ctx, &e).await, None, Some(e))
         }
     };
-    audit::settle(&ctx, spec.flags).await;
     let mut body = body;
     append_times(&mut body, node.reply_times(&ctx));
     if ctx.args.wants_repl_data || ctx.args.wants_oplog_query_data {

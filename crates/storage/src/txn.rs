@@ -245,10 +245,15 @@ impl Txn {
 
     /// Makes the unit visible. The timestamp is that of its last log entry, or the one set for it.
     // tour: insert 6/9
-    pub fn commit(mut self) -> Result<Timestamp> {
+    pub fn commit(self) -> Result<Timestamp> {
+        self.commit_with(|| {})
+    }
+    /// The same; `certain` runs when nothing can undo the writes any more, before anybody can see them and before the log can bring
+    /// them to the disk.
+    pub fn commit_with(mut self, certain: impl FnOnce()) -> Result<Timestamp> {
         self.store.log.check()?;
         if self.local {
-            return self.commit_local();
+            return self.commit_local(certain);
         }
         let last_slot = self.slots.iter().map(|(s, _)| s.ts().0).max().unwrap_or(0);
         let ts = last_slot.max(self.commit_ts);
@@ -265,6 +270,7 @@ impl Txn {
                 return Err(no_room());
             }
         }
+        certain();
         // Rows without their entry, or an entry that never comes and holds back all after it: neither can be mended.
         let _to_its_end = panics::indivisible();
         if self.writes.len() > 0 {
@@ -278,7 +284,7 @@ impl Txn {
         self.finish(Some(Timestamp(ts)));
         Ok(Timestamp(ts))
     }
-    fn commit_local(mut self) -> Result<Timestamp> {
+    fn commit_local(mut self, certain: impl FnOnce()) -> Result<Timestamp> {
         if !self.slots.is_empty() {
             return Err(Error::internal("a local unit has no log entries"));
         }
@@ -287,6 +293,7 @@ impl Txn {
             if self.writes.bytes() > limits::LOCAL_UNIT_BYTES_MAX {
                 return Err(unit_too_large(self.writes.bytes()));
             }
+            certain();
             self.store.commit_local(&self.writes)?;
         }
         self.finish(Some(Timestamp::ZERO));

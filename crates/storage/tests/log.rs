@@ -13,7 +13,8 @@ use pando_env::Disk;
 use pando_storage::testing::{FaultyDisk, SeededRng};
 use pando_storage::{Decision, Ident, IdentKind, Options, ReadAt, Storage};
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 
 fn world(opts: Options) -> (Arc<FaultyDisk>, Storage, Ident) {
     let disk = Arc::new(FaultyDisk::new(11));
@@ -224,6 +225,37 @@ fn a_failed_sync_poisons_the_log_and_nothing_commits_after_it() {
     t.put(i, b"k", b"2").unwrap();
     assert!(t.commit().is_err());
     assert!(s.log().durable() < s.log().last());
+}
+
+/// Whoever keeps a file about units of its own writes it when a unit is certain, and brings it to the disk before the unit.
+#[test]
+fn what_is_told_of_a_unit_reaches_the_disk_before_it() {
+    let (_disk, s, i) = world(mem());
+    let told = Arc::new(AtomicU64::new(0));
+    let synced: Arc<Mutex<Vec<(u64, Timestamp)>>> = Arc::default();
+    let (log, seen, at_sync) = (s.log().clone(), told.clone(), synced.clone());
+    s.log().before_sync(move || at_sync.lock().unwrap().push((seen.load(SeqCst), log.durable())));
+    s.log().flush_once().unwrap();
+    assert!(synced.lock().unwrap().is_empty(), "nothing was to be synced");
+    let before = s.log().durable();
+    let mut t = s.begin(ReadAt::Latest).unwrap();
+    t.put(i, b"k", b"1").unwrap();
+    let mut doc = DocBuilder::new();
+    doc.i64("i", i64::from(i.0)).binary("k", 0, b"k").binary("v", 0, b"1");
+    let slot = s.log().reserve_one();
+    let ts = slot.ts();
+    t.log_entry(slot, &doc.finish());
+    t.commit_with(|| {
+        assert_eq!(get(&s, ReadAt::Latest, i, b"k"), None, "nobody sees it yet");
+        s.log().flush_once().unwrap();
+        assert!(s.log().durable() < ts, "and the disk does not have it");
+        told.store(1, SeqCst);
+    })
+    .unwrap();
+    assert_eq!(get(&s, ReadAt::Latest, i, b"k").as_deref(), Some(&b"1"[..]));
+    s.log().flush_once().unwrap();
+    assert_eq!(*synced.lock().unwrap(), [(1, before)]);
+    assert_eq!(s.log().durable(), ts);
 }
 
 #[test]

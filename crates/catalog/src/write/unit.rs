@@ -52,11 +52,21 @@ pub struct WriteUnit {
     session_prev: Option<OpTime>,
     deltas: Vec<(Arc<Shared>, Timestamp, Totals)>,
     marks: Vec<PendingMarks>,
+    certain: Vec<Certain>,
     after: Vec<AfterCommit>,
     pub(crate) scratch: Scratch,
     observers: Arc<[Arc<dyn OpObserver>]>,
     /// Last, so that it is dropped last: the unit is over when it leaves the gate.
     entered: Option<Entered>,
+}
+
+/// See [`WriteUnit::when_certain`].
+type Certain = Box<dyn FnOnce() + Send>;
+
+/// What a prepared unit waits for is its decision, whatever it is for.
+fn follow(certain: Vec<Certain>, after: Vec<AfterCommit>) -> Vec<AfterCommit> {
+    let certain = certain.into_iter().map(|f| -> AfterCommit { Box::new(|_| f()) });
+    certain.chain(after).collect()
 }
 
 /// Buffers that one write after another uses.
@@ -72,6 +82,7 @@ pub struct UnitMark {
     txn: Mark,
     deltas: usize,
     marks: usize,
+    certain: usize,
     after: usize,
     last: OpTime,
     session_prev: Option<OpTime>,
@@ -125,6 +136,7 @@ impl WriteUnit {
             session_prev: None,
             deltas: Vec::new(),
             marks: Vec::new(),
+            certain: Vec::new(),
             after: Vec::new(),
             scratch: Scratch::default(),
             observers: catalog.observers(),
@@ -258,12 +270,14 @@ impl WriteUnit {
     }
     /// Leaves the writes undecided; the last entry is where this is told.
     pub(crate) fn prepare(self) -> Result<(Undecided, OpTime)> {
-        let WriteUnit { txn, deltas, after, last, .. } = self;
+        let WriteUnit { txn, deltas, certain, after, last, .. } = self;
+        let after = follow(certain, after);
         Ok((Undecided::new(txn.prepare()?, deltas, after), last))
     }
     /// The same where the entries, from `first` to `at`, are there already.
     pub(crate) fn prepare_applied(self, first: Timestamp, at: Timestamp) -> Result<Undecided> {
-        let WriteUnit { txn, journal, marks, deltas, after, .. } = self;
+        let WriteUnit { txn, journal, marks, deltas, certain, after, .. } = self;
+        let after = follow(certain, after);
         if let Journal::Applied { marks: Some(to), .. } = &journal {
             to.arrays.lock().unwrap_or_else(poisoned).extend(marks);
         }
@@ -334,6 +348,10 @@ impl WriteUnit {
     ) -> impl Iterator<Item = &'a PendingMarks> {
         self.marks.iter().filter(move |m| Arc::ptr_eq(&m.index.state, &index.state))
     }
+    /// Runs when the unit is certain to commit, before anything of it is seen or reaches the disk. Of a prepared unit, when it is decided.
+    pub fn when_certain(&mut self, f: impl FnOnce() + Send + 'static) {
+        self.certain.push(Box::new(f));
+    }
     /// Runs once the commit is visible.
     pub fn after_commit(&mut self, f: impl FnOnce(Timestamp) + Send + 'static) {
         self.after.push(Box::new(f));
@@ -344,6 +362,7 @@ impl WriteUnit {
             txn: self.txn.mark(),
             deltas: self.deltas.len(),
             marks: self.marks.len(),
+            certain: self.certain.len(),
             after: self.after.len(),
             last: self.last,
             session_prev: self.session_prev,
@@ -361,6 +380,7 @@ impl WriteUnit {
         self.txn.back_to(mark.txn);
         self.deltas.truncate(mark.deltas);
         self.marks.truncate(mark.marks);
+        self.certain.truncate(mark.certain);
         self.after.truncate(mark.after);
         self.last = mark.last;
         self.session_prev = mark.session_prev;
@@ -368,14 +388,14 @@ impl WriteUnit {
 
     /// Makes the unit visible. Returns the position of its last log entry ([`OpTime::NULL`] if it left none).
     pub fn commit(self) -> Result<OpTime> {
-        let WriteUnit { txn, journal, last, deltas, marks, after, .. } = self;
+        let WriteUnit { txn, journal, last, deltas, marks, certain, after, .. } = self;
         // Rows that are there and memory that does not know of them: nobody could tell later.
         let _to_its_end = panics::indivisible();
         // Counted before the log may name the timestamp durable: a checkpoint at it must find them.
         for (shared, at, delta) in &deltas {
             shared.sizes.changed(*at, *delta, || txn.counted());
         }
-        let ts = match txn.commit() {
+        let ts = match txn.commit_with(|| certain.into_iter().for_each(|f| f())) {
             Ok(ts) => ts,
             Err(e) => {
                 let none = || Timestamp::ZERO;

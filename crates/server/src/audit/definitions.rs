@@ -1,7 +1,7 @@
 //! Changes of definitions, and direct writes of users and roles, as the catalog tells of them.
 //!
 //! ```text
-//!   a unit: Created, Renamed, BuildStarted ...  ─► its event is made now, with who asks ─► recorded when the unit has committed
+//!   a unit: Created, Renamed, BuildStarted ...  ─► its event is made now, with who asks ─► recorded when it is certain that the unit commits
 //! ```
 //! A unit that is undone has no event. Who began an index build is kept until the build ends, which nobody's request does.
 //! What is applied from another member is that member's to record.
@@ -9,7 +9,7 @@
 use crate::principals::{roles_ns, users_ns};
 use pando_access::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
 use pando_access::{Collection, IndexSpec, WriteOp, WriteUnit};
-use pando_audit::{AuditLog, Event, IndexBuild, Mutation, Who};
+use pando_audit::{AuditLog, Event, IndexBuild, Mutation, Pending, Who};
 use pando_base::panics::poisoned;
 use pando_base::{ErrorCode, Namespace, Result, Uuid};
 use pando_bson::RawDoc;
@@ -36,7 +36,17 @@ impl Audited {
     }
     fn after_by(&self, unit: &mut WriteUnit, who: Who, events: Vec<Event>) {
         let log = self.log.clone();
-        unit.after_commit(move |_| events.iter().for_each(|e| log.record(&who, e)));
+        unit.when_certain(move || events.iter().for_each(|e| log.record(&who, e)));
+    }
+    /// A command for users and roles has said what its writes are about.
+    fn by_command(&self, unit: &mut WriteUnit) {
+        let Some(pending) = Pending::current() else { return };
+        let (log, who) = (self.log.clone(), self.log.originator());
+        unit.when_certain(move || {
+            if let Some(event) = pending.take() {
+                log.record(&who, &event);
+            }
+        });
     }
     /// A document was written by an operation of the path of users.
     fn written(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, coll: &Collection, doc: &RawDoc, by: Mutation) {
@@ -50,8 +60,11 @@ impl Audited {
                 Mutation::Remove => self.after(unit, vec![Event::drop_view(doc)]),
                 Mutation::Update => {}
             }
-        } else if !op.of_server && ns.db() == "admin" && (*ns == users_ns() || *ns == roles_ns()) {
-            self.after(unit, vec![Event::direct_auth_mutation(ns, doc, by)]);
+        } else if ns.db() == "admin" && (*ns == users_ns() || *ns == roles_ns()) {
+            match op.of_server {
+                false => self.after(unit, vec![Event::direct_auth_mutation(ns, doc, by)]),
+                true => self.by_command(unit),
+            }
         }
     }
 }

@@ -50,6 +50,8 @@ impl Server {
         maintenance.add_observer(Arc::new(server.settings.principals.clone()));
         if let Some(log) = server.instance.audit() {
             maintenance.add_observer(Arc::new(Audited::new(log.clone())));
+            let log = log.clone();
+            server.storage.log().before_sync(move || log.sync());
         }
         if server.config.asks_for_logins {
             server.instance.ask_for_logins();

@@ -14,7 +14,7 @@ use crate::Config;
 use crate::settings::versions_ns;
 use authority::PrincipalsVersion;
 use pando_access::{ByCtx, InternalCollections, LogAs};
-use pando_audit::Event;
+use pando_audit::{Event, Pending};
 use pando_auth::roles::{Role, RoleName, Roles};
 use pando_auth::scram::Decoy;
 use pando_auth::{User, UserName};
@@ -23,6 +23,7 @@ use pando_bson::{DocBuf, DocBuilder, Document, RawDoc, doc};
 use pando_command::OpCtx;
 use pando_env::Env;
 use pando_storage::ReadAt;
+use std::future::Future;
 use std::sync::Arc;
 
 /// The users and roles that are kept.
@@ -102,9 +103,7 @@ impl Principals {
         change: impl FnMut(Option<User>) -> Result<Option<User>> + Send,
     ) -> Result<()> {
         self.ensure(&users_ns(), "user").await?;
-        self.write_user(ctx, name, change).await?;
-        ctx.client.audit(event);
-        Ok(())
+        recorded(ctx, event, self.write_user(ctx, name, change)).await
     }
     /// The same of a role.
     pub(crate) async fn change_role(
@@ -115,43 +114,47 @@ impl Principals {
         change: impl FnMut(Option<Role>) -> Result<Option<Role>> + Send,
     ) -> Result<()> {
         self.ensure(&roles_ns(), "role").await?;
-        self.write_role(ctx, name, change).await?;
-        ctx.client.audit(event);
-        Ok(())
+        recorded(ctx, event, self.write_role(ctx, name, change)).await
     }
     /// Whether there was one.
     pub(crate) async fn drop_user(&self, ctx: &OpCtx, name: &UserName) -> Result<bool> {
-        let was_there = self.remove(ctx, &users_ns(), &name.id()).await?;
-        if was_there {
-            ctx.client.audit(|| Event::drop_user(name));
-        }
-        Ok(was_there)
+        recorded(ctx, || Event::drop_user(name), self.remove(ctx, &users_ns(), &name.id())).await
     }
     /// Those of a database; how many there were.
     pub(crate) async fn drop_all_users(&self, ctx: &OpCtx, db: &str) -> Result<i32> {
-        let mut n = 0;
-        for user in self.users(Some(db))? {
-            n += i32::from(self.remove(ctx, &users_ns(), &user.name.id()).await?);
+        let all = async {
+            let mut n = 0;
+            for user in self.users(Some(db))? {
+                n += i32::from(self.remove(ctx, &users_ns(), &user.name.id()).await?);
+            }
+            Ok(n)
+        };
+        let n = recorded(ctx, || Event::drop_all_users(db), all).await?;
+        if n == 0 {
+            // It was asked for all the same.
+            ctx.client.audit(|| Event::drop_all_users(db));
         }
-        ctx.client.audit(|| Event::drop_all_users(db));
         Ok(n)
     }
     /// Whether there was one. It is taken from everybody who has it first.
     pub(crate) async fn drop_role(&self, ctx: &OpCtx, name: &RoleName) -> Result<bool> {
-        let was_there = self.take_away(ctx, name).await?;
-        if was_there {
-            ctx.client.audit(|| Event::drop_role(name));
-        }
-        Ok(was_there)
+        recorded(ctx, || Event::drop_role(name), self.take_away(ctx, name)).await
     }
     /// Those of a database; how many there were.
     pub(crate) async fn drop_all_roles(&self, ctx: &OpCtx, db: &str) -> Result<i32> {
-        let mut n = 0;
-        let roles = self.roles()?;
-        for (name, _) in roles.iter().filter(|(name, _)| name.db == db) {
-            n += i32::from(self.take_away(ctx, name).await?);
+        let all = async {
+            let mut n = 0;
+            let roles = self.roles()?;
+            for (name, _) in roles.iter().filter(|(name, _)| name.db == db) {
+                n += i32::from(self.take_away(ctx, name).await?);
+            }
+            Ok(n)
+        };
+        let n = recorded(ctx, || Event::drop_all_roles(db), all).await?;
+        if n == 0 {
+            // It was asked for all the same.
+            ctx.client.audit(|| Event::drop_all_roles(db));
         }
-        ctx.client.audit(|| Event::drop_all_roles(db));
         Ok(n)
     }
 
@@ -226,6 +229,18 @@ impl Principals {
         of_names.push("db", 1);
         let index = doc! { "v": 2, "key": of_names, "name": format!("{field}_1_db_1"), "unique": true };
         self.internal.ensure_index(ns, &index.to_raw()).await
+    }
+}
+
+/// Does a change whose event is recorded when it is certain, by the observer of its writes. Nothing is recorded of one that writes nothing.
+async fn recorded<T>(
+    ctx: &OpCtx,
+    event: impl FnOnce() -> Event,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    match ctx.instance().audit() {
+        None => work.await,
+        Some(_) => Pending::new(event()).during(work).await,
     }
 }
 

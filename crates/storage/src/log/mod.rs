@@ -32,6 +32,9 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
 
+/// See [`OpLog::before_sync`].
+type BeforeSync = Box<dyn Fn() + Send + Sync>;
+
 pub(crate) struct LogInner {
     env: Env,
     pub(crate) files: LogFiles,
@@ -49,6 +52,7 @@ pub(crate) struct LogInner {
     flush_wanted: Notify,
     poison: OnceLock<Error>,
     flushing: Mutex<()>,
+    before_sync: OnceLock<BeforeSync>,
 }
 
 /// Handle on the oplog; cheap to clone.
@@ -178,6 +182,7 @@ impl OpLog {
             flush_wanted: Notify::new(),
             poison: OnceLock::new(),
             flushing: Mutex::default(),
+            before_sync: OnceLock::new(),
         })))
     }
 
@@ -313,6 +318,10 @@ impl OpLog {
             }
         }
     }
+    /// Once, by whoever keeps a file of its own about units: `first` is called before any entries reach the disk. It may block.
+    pub fn before_sync(&self, first: impl Fn() + Send + Sync + 'static) {
+        let _ = self.0.before_sync.set(Box::new(first));
+    }
     /// Writes and syncs the hole-free prefix as it stands now. Commits go on meanwhile. A failure poisons the
     /// log: what the disk holds is unknown, so the process must stop.
     // tour: insert 8/9
@@ -335,6 +344,9 @@ impl OpLog {
             }
             (entries, upto, last)
         };
+        if let Some(first) = self.0.before_sync.get().filter(|_| !entries.is_empty()) {
+            first();
+        }
         if let Err(e) = self.0.files.append(entries.iter().map(|(ts, entry)| (*ts, &**entry))) {
             return Err(self.poison(e.context("the log cannot be written")));
         }
