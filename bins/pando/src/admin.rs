@@ -17,9 +17,6 @@ use std::time::Duration;
 
 /// The first user's name.
 const ADMIN: &str = "admin";
-/// Bytes of chance: as MongoDB's guide makes a keyfile, and a password that nobody guesses.
-const KEY_BYTES: usize = 756;
-const PASSWORD_BYTES: usize = 18;
 
 /// `DIR/keyfile`, and what goes with it.
 pub(crate) struct Admin {
@@ -46,7 +43,7 @@ impl Admin {
                 std::fs::create_dir_all(&folder)?;
                 let mut file =
                     std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&keyfile)?;
-                file.write_all(random(KEY_BYTES).as_bytes())
+                file.write_all(random(limits::KEY_MADE_BYTES).as_bytes())
             };
             write().map_err(|e| failed(words(&e)))?;
         }
@@ -68,7 +65,7 @@ impl Admin {
     pub(crate) async fn create(&self, env: &Env, pool: &Pool, hosts: &[String]) -> Result<Made, String> {
         let limit = Duration::from_millis(limits::SET_START_MS);
         let until = env.clock.mono() + limit;
-        let password = random(PASSWORD_BYTES).replace(['+', '/'], "x");
+        let password = random(limits::PASSWORD_MADE_BYTES).replace(['+', '/'], "x");
         let mut why = String::new();
         loop {
             for host in hosts {

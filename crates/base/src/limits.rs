@@ -150,6 +150,9 @@ pub const SCRAM_ITERATIONS_ASKED_MIN: u32 = 4096;
 pub const KEYFILE_BYTES_MAX: usize = 64 * 1024;
 /// Characters of a key that members share (MongoDB's bounds).
 pub const KEYFILE_KEY_CHARS: std::ops::RangeInclusive<usize> = 6..=1024;
+/// Bytes of chance of a key that `pando up --auth` makes, as MongoDB's guide does, and of a password that nobody guesses.
+pub const KEY_MADE_BYTES: usize = 756;
+pub const PASSWORD_MADE_BYTES: usize = 18;
 /// What keys of members come to under salts of others, kept by each process.
 pub const SALTED_KEYS_KEPT_MAX: usize = 128;
 /// Log lines kept in memory for `getLog` (MongoDB's number).

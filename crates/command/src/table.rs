@@ -87,7 +87,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_isSelf" [] (SECONDARY_OK) - [D R] (open) "Tells which process this is.";
     "_keptSessions" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (internal) "What sessions have done, for a member that copies.";
     "_killOperations" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (internal) "other";
-    "_mergeAuthzCollections" [] (ADMIN_ONLY) - [D] (internal) "users and roles";
+    "_mergeAuthzCollections" [] (ADMIN_ONLY | WRITE | NAMES_NOTHING | TYPED) - [D] (by_args) "Takes users and roles over that a tool has loaded.";
     "_migrateClone" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_openBackup" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster Fsync) "Holds a checkpoint still and names its files.";
     "_readBackup" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster Fsync) "A piece of a file of a backup.";

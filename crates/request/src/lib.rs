@@ -62,6 +62,7 @@ pub use settings::drop_users_and_roles::{DropAllRolesArgs, DropAllUsersArgs, Dro
 pub use settings::feature_version::SetFeatureVersionArgs;
 pub use settings::kill_op::KillOpArgs;
 pub use settings::login::{AuthenticateArgs, SaslContinueArgs, SaslStartArgs};
+pub use settings::merge_principals::MergePrincipalsArgs;
 pub use settings::parameters::{GetParameterArgs, SetParameterArgs};
 pub use settings::profile::ProfileArgs;
 pub use settings::roles::{

@@ -396,3 +396,55 @@ fn nobody_sees_the_password_of_a_command_that_runs() {
         c.receive().await;
     });
 }
+
+/// What 6.0.5 does with users and roles that a tool has loaded.
+#[test]
+fn loaded_users_and_roles_are_taken_over() {
+    run(async {
+        let world = World::new();
+        let server = world.start(|_| {}).await;
+        let mut c = server.connect().await;
+        for (command, code) in [
+            (doc! { "_mergeAuthzCollections": 1 }, 40414),
+            (doc! { "_mergeAuthzCollections": 1, "db": "" }, 2),
+            (doc! { "_mergeAuthzCollections": 1, "db": 5 }, 14),
+            (doc! { "_mergeAuthzCollections": 1, "db": "", "drop": 1, "tempUsersCollection": "admin.t" }, 14),
+            (doc! { "_mergeAuthzCollections": 1, "db": "", "tempUsersCollection": "nodot" }, 73),
+            (doc! { "_mergeAuthzCollections": 1, "db": "", "foo": 1 }, 40415),
+        ] {
+            let mut command = command;
+            command.push("$db", "admin");
+            assert_eq!(c.err(command.clone()).await.0, code, "{command:?}");
+        }
+        for user in ["a", "b"] {
+            c.admin(doc! { "createUser": user, "pwd": "x", "roles": Bson::Array(vec![]) }).await;
+        }
+        let users = || doc! { "find": "system.users", "projection": doc! { "_id": 1 }, "sort": doc! { "_id": 1 }, "$db": "admin" };
+        let copy = c.all(doc! { "find": "system.users", "$db": "admin" }).await.remove(0);
+        let mut other = copy.clone();
+        other.set("_id", "test.c");
+        other.set("user", "c");
+        other.set("db", "test");
+        let docs = Bson::Array(vec![copy.into(), other.into()]);
+        c.admin(doc! { "insert": "t", "documents": docs }).await;
+        let merge = |db: &str, drop: bool| doc! { "_mergeAuthzCollections": 1, "tempUsersCollection": "admin.t", "db": db, "drop": drop };
+        c.admin(merge("test", true)).await;
+        let ids = |found: Vec<Document>| -> Vec<String> {
+            found.iter().filter_map(|d| d.get("_id").and_then(Bson::as_str).map(str::to_owned)).collect()
+        };
+        assert_eq!(ids(c.all(users()).await), ["admin.a", "admin.b", "test.c"]);
+        c.admin(merge("", true)).await;
+        assert_eq!(ids(c.all(users()).await), ["admin.a", "test.c"]);
+        c.log_in("admin", "a", "x").await;
+        let role = doc! { "_id": "admin.r", "role": "r", "db": "admin", "privileges": Bson::Array(vec![]), "roles": Bson::Array(vec![]) };
+        c.admin(
+            doc! { "insert": "tr", "documents": Bson::Array(vec![role.into(), doc! { "_id": 5 }.into()]) },
+        )
+        .await;
+        let roles =
+            doc! { "_mergeAuthzCollections": 1, "tempRolesCollection": "admin.tr", "db": "", "$db": "admin" };
+        assert_eq!(c.err(roles).await.0, 9);
+        assert_eq!(ids(c.all(doc! { "find": "system.roles", "$db": "admin" }).await), ["admin.r"]);
+        server.shut_down().await;
+    });
+}

@@ -6,6 +6,7 @@
 //! Indexes come last: between the beginning and the end of a dump two documents may have had one unique key in turn.
 
 mod oplog;
+mod principals;
 
 use crate::Command;
 use crate::args::Args;
@@ -110,12 +111,15 @@ struct Loading {
 impl Loading {
     async fn all(&mut self, env: &Env, mut reader: Reader, indexes: bool) -> Result<(), String> {
         let metas = self.metas.clone();
-        let (views, collections): (Vec<&Meta>, Vec<&Meta>) =
-            metas.iter().filter(|m| !m.place.is_oplog()).partition(|m| m.is_view());
+        let (views, collections): (Vec<&Meta>, Vec<&Meta>) = metas
+            .iter()
+            .filter(|m| !m.place.is_oplog() && !principals::is_left_out(&m.place))
+            .partition(|m| m.is_view());
         for m in &collections {
             self.create(m).await?;
         }
-        let wanted: BTreeSet<Place> = metas.iter().map(Meta::data).collect();
+        let wanted: BTreeSet<Place> =
+            metas.iter().filter(|m| !principals::is_left_out(&m.place)).map(Meta::data).collect();
         let mut progress = Progress::new(env, "load", metas.iter().map(|m| m.bytes).sum());
         while let Some(part) = reader.next()? {
             let Part::Documents(place, docs) = part else { continue };
@@ -126,11 +130,12 @@ impl Loading {
                 Some(replay) if place.is_oplog() => replay.keep(docs),
                 _ => {
                     progress.add(docs.iter().map(|d| d.as_bytes().len() as u64).sum());
-                    self.insert(&place, &docs).await?;
+                    self.insert(&principals::beside(&place).unwrap_or(place), &docs).await?;
                 }
             }
         }
         progress.finish();
+        principals::merge(&mut self.client, &metas, self.drop).await?;
         if let Some(replay) = self.replay.take() {
             let n = replay.run(&mut self.client, &mut self.indexes).await?;
             eprintln!("{n} entries of the oplog replayed");
@@ -153,8 +158,10 @@ impl Loading {
     }
 
     async fn create(&mut self, m: &Meta) -> Result<(), String> {
-        let (db, coll) = (m.place.db.as_str(), m.place.coll.as_str());
-        if self.drop {
+        let beside = principals::beside(&m.place);
+        let place = beside.as_ref().unwrap_or(&m.place);
+        let (db, coll) = (place.db.as_str(), place.coll.as_str());
+        if self.drop || beside.is_some() {
             match self.client.try_run(db, doc! { "drop": coll }).await {
                 Err(f) if f.code() != pando_base::ErrorCode::NamespaceNotFound => {
                     return Err(format!("{} cannot be dropped: {f}", m.place));
@@ -170,6 +177,9 @@ impl Loading {
                 return Err(format!("{} cannot be created: {f}", m.place));
             }
             _ => {}
+        }
+        if beside.is_some() {
+            return Ok(());
         }
         let is_id = |i: &Document| i.get("name").and_then(Bson::as_str) == Some("_id_");
         let specs = m.indexes.iter().filter(|i| !is_id(i) && !i.contains("clustered")).map(without_ns);

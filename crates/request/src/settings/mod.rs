@@ -6,6 +6,7 @@ pub mod drop_users_and_roles;
 pub mod feature_version;
 pub mod kill_op;
 pub mod login;
+pub mod merge_principals;
 pub mod parameters;
 pub mod principals;
 pub mod profile;

@@ -119,6 +119,7 @@ macro_rules! handlers {
 
 /// What a process that holds data does when it is asked.
 static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
+    "_mergeAuthzCollections" => principals::merge::run;
     "_closeBackup" => backup::close;
     "_demoWorkflow" => demo_workflow::run;
     "_hashBSONElement" => hash_element::run;

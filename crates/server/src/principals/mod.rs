@@ -88,6 +88,11 @@ impl Principals {
         Ok(roles)
     }
 
+    /// Documents of a collection into which a tool has loaded users or roles.
+    pub(crate) fn copies(&self, from: &Namespace) -> Result<Vec<DocBuf>> {
+        self.internal.all(from, ReadAt::Latest)
+    }
+
     /// Tells tools, which ask before they copy users, in which form they are kept.
     pub(crate) async fn write_schema_version(&self, ctx: &OpCtx) -> Result<()> {
         let version = doc! { "_id": "authSchema", "currentVersion": 5 }.to_raw();

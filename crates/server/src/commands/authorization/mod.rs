@@ -68,6 +68,7 @@ pub(super) static CHECKS: &[(&str, Check<Server>)] = &[
     ("cloneCollectionAsCapped", definitions::clone_as_capped),
     ("collMod", definitions::coll_mod),
     ("create", definitions::create),
+    ("_mergeAuthzCollections", principals::merge),
     ("createRole", principals::create_role),
     ("createUser", principals::create_user),
     ("currentOp", operations::current_op),

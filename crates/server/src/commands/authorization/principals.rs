@@ -4,7 +4,7 @@ use super::text;
 use crate::Server;
 use pando_auth::Action::{
     ChangeCustomData, ChangeOwnCustomData, ChangeOwnPassword, ChangePassword, CreateRole, CreateUser,
-    GrantRole, RevokeRole, SetAuthenticationRestriction, ViewRole, ViewUser,
+    DropRole, DropUser, Find, GrantRole, RevokeRole, SetAuthenticationRestriction, ViewRole, ViewUser,
 };
 use pando_auth::roles::RoleName;
 use pando_auth::{Action, Authority, Target, UserName};
@@ -92,6 +92,23 @@ pub(super) fn grant_privileges(_: &Server, _: &OpCtx, req: &Request<'_>, who: &A
 }
 pub(super) fn revoke_privileges(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
     Ok(may_for_privileges(req, who, RevokeRole))
+}
+
+/// To make and, with `drop`, to drop whatever the copies say, and to read these.
+pub(super) fn merge(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    let mut actions = vec![CreateUser, CreateRole, GrantRole, RevokeRole];
+    if req.body.get("drop").is_some_and(|v| v.is_truthy()) {
+        actions.extend([DropUser, DropRole]);
+    }
+    let everywhere = match text(req.body, "db").filter(|db| !db.is_empty()) {
+        Some(db) => who.may(Target::Database(db), &actions),
+        None => who.may_on_all_normal(&actions),
+    };
+    let reads = ["tempUsersCollection", "tempRolesCollection"].into_iter().all(|name| {
+        let place = text(req.body, name).and_then(|place| place.split_once('.'));
+        place.is_none_or(|(db, coll)| who.may(Target::Collection(db, coll), &[Find]))
+    });
+    Ok(everywhere && reads)
 }
 
 /// What `usersInfo` and `rolesInfo` are asked about.

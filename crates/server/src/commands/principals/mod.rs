@@ -3,6 +3,7 @@
 pub(super) mod authenticate;
 pub(super) mod drop;
 pub(super) mod grant;
+pub(super) mod merge;
 pub(super) mod role;
 pub(super) mod roles_info;
 pub(super) mod sasl;
