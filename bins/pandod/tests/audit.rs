@@ -327,6 +327,32 @@ fn no_secret_reaches_a_log() {
     }
 }
 
+#[test]
+fn keys_of_members_reach_no_log() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = Dir::new("audit-keys");
+    std::fs::write(dir.path("key"), format!("- {CANARY}\n- {}\n", CANARY.repeat(2))).unwrap();
+    std::fs::set_permissions(dir.path("key"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let member = ["--replSet", "rs", "--keyFile", "key", "--setParameter", "logLevel=5", "--slowms", "0"];
+    let server = Server::listening(&mut pandod(&dir, &[&TO_FILE[..], &member].concat()));
+    let mut c = server.connect().unwrap();
+    let host = format!("127.0.0.1:{}", server.port);
+    let config = doc! { "_id": "rs", "members": [{ "_id": 0, "host": host }] };
+    c.ok("admin", doc! { "replSetInitiate": config });
+    let root = doc! { "createUser": "root", "pwd": CANARY, "roles": ["root"] };
+    until("the first user", || {
+        c.run("admin", root.clone()).is_some_and(|r| r.get("ok").and_then(|v| v.as_f64()) == Some(1.0))
+    });
+    // Whoever is refused is told nothing, and so are the logs.
+    for command in [doc! { "getCmdLineOpts": 1 }, doc! { "rotateCertificates": 1 }, root] {
+        assert!(!c.run("admin", command).unwrap().to_string().contains(CANARY));
+    }
+    signal(&server, "-TERM");
+    until("the end", || dir.text("audit.json").contains("\"atype\":\"shutdown\""));
+    assert!(!dir.text("audit.json").contains(CANARY) && !server.lines.iter().any(|l| l.contains(CANARY)));
+    assert!(dir.text("audit.json").contains("\"keyFile\":\"key\""), "the options of the start are there");
+}
+
 /// Everything that carries a password or a message of a login: right, wrong, and of the wrong type.
 fn commands_with_secrets() -> Vec<(&'static str, Document)> {
     let none = Vec::<pando_bson::Bson>::new;
