@@ -78,9 +78,10 @@ fn hidden(name: &str) -> DocBuf {
     shown.finish()
 }
 
-/// A command on the collection where users are kept.
+/// A command on the collection where users are kept, or on the one that tools load them into.
 fn is_of_credentials(db: &str, body: &RawDoc) -> bool {
-    db == "admin" && matches!(body.first().map(|e| e.value()), Some(Value::String("system.users")))
+    let named = || body.first().map(|e| e.value());
+    db == "admin" && matches!(named(), Some(Value::String("system.users" | "tempusers")))
 }
 
 fn hidden_but_name(body: &RawDoc) -> DocBuf {
@@ -186,6 +187,7 @@ mod tests {
             ),
             ("test", doc! { "explain": { "createUser": "ann", "pwd": "s3cret" } }),
             ("test", doc! { "explain": { "creatUser": "ann", "pwd": "s3cret" } }),
+            ("admin", doc! { "insert": "tempusers", "documents": [{ "credentials": "s3cret" }] }),
             ("admin", doc! { "insert": "system.users", "documents": [{ "credentials": "s3cret" }] }),
             (
                 "admin",
