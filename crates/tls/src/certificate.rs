@@ -49,7 +49,7 @@ impl Facts {
 }
 
 /// Whose a peer's certificate is.
-pub(crate) fn subject_of(der: &[u8]) -> Option<String> {
+pub fn subject_of(der: &[u8]) -> Option<String> {
     let (_, cert) = X509Certificate::from_der(der).ok()?;
     subject::rfc2253(cert.subject())
 }

@@ -33,6 +33,7 @@ mod subject;
 mod verify;
 mod words;
 
+pub use certificate::subject_of;
 pub use net::TlsNet;
 pub use protocols::Protocol;
 pub use settings::{ReadFile, Settings};
