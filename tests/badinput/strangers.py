@@ -102,7 +102,9 @@ def canary(server, a):
             # A message within another, every tenth.
             packed = hostile.compressed(codec, pack(body, claim if n % 2 else None), claim, 2012 if n % 10 == 5 else wire.OP_MSG)
             try:
-                conn = conn or wire.Conn(server.at, timeout=5)
+                if conn is None:
+                    conn = wire.Conn(server.at, timeout=5)
+                    conn.ok("admin", {"hello": 1, "compression": ["snappy", "zlib", "zstd"]})
                 conn.send(packed)
                 _, _, _, reply = conn.recv()
                 replies += 1
