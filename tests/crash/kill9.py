@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """kill -9 under load, again and again: nothing acknowledged with j: true may be lost.
 
-    kill9.py BINARY [-n CYCLES] [--port P] [--writers W] [--seed S] [--big N] [--dir D] [--keep] [-- ARG ...]
+    kill9.py BINARY [-n CYCLES] [--port P] [--writers W] [--seed S] [--big N] [--dir D] [--keep] [--encrypted] [-- ARG ...]
 
 One data directory lives through all cycles. Each cycle starts BINARY as a one-member replica set, lets W writers run
 inserts (single and batched), updates ($inc, $set, $push, replacement), upserts, findAndModify and deletes at j: true,
@@ -19,10 +19,14 @@ process at a random moment (with checkpoints every 60, 1 or 0.05 seconds); start
           from the beginning of a collection gives exactly the collection, and timestamps ascend without repeats
   rerun   the next cycle's writes go on from there
 
+With --encrypted the folder is encrypted, some starts bring another master key or
+another data key, and no file that a kill leaves may hold what the documents are padded with.
+
 Extra arguments after `--` go to the server. Works with a mongod binary too. Standard library only.
 Ends with `N passed, N failed` (cycles).
 """
 import argparse
+import base64
 import json
 import os
 import pathlib
@@ -52,9 +56,37 @@ def dumps(x):
 # ------------------------------------------------------------ the server process
 
 
+class Keys:
+    """Encryption at rest: the options of each start."""
+
+    def __init__(self, home, seed):
+        self.home, self.rnd, self.number = home, random.Random(seed), 0
+        self.make()
+
+    def make(self):
+        path = self.home / f"key{self.number}"
+        path.write_text(base64.b64encode(self.rnd.randbytes(32)).decode())
+        path.chmod(0o600)
+        return path
+
+    def options(self):
+        path, more = self.home / f"key{self.number}", []
+        if self.rnd.random() < 1 / 3:
+            self.number += 1
+            path, more = self.make(), ["--encryptionReplacedKeyFile", str(path)]
+        if self.rnd.random() < 1 / 3:
+            more.append("--encryptionNewDataKey")
+        return ["--enableEncryption", "--encryptionKeyFile", str(path), *more]
+
+    @staticmethod
+    def readable(data, word):
+        """Files that hold the word."""
+        return [str(p.relative_to(data)) for p in sorted(data.rglob("*")) if p.is_file() and word in p.read_bytes()]
+
+
 class Server:
-    def __init__(self, binary, port, home, extra):
-        self.binary, self.port, self.home, self.extra = binary, port, home, extra
+    def __init__(self, binary, port, home, extra, keys=None):
+        self.binary, self.port, self.home, self.extra, self.keys = binary, port, home, extra, keys
         self.uri = f"mongodb://127.0.0.1:{port}"
         self.proc = None
         os.makedirs(home / "data", exist_ok=True)
@@ -62,7 +94,8 @@ class Server:
     def start(self, syncdelay=60):
         t0 = time.monotonic()
         self.log = open(self.home / "server.log", "ab")
-        self.proc = subprocess.Popen([self.binary, "--dbpath", str(self.home / "data"), "--port", str(self.port), "--bind_ip", "127.0.0.1", "--replSet", "rs",
+        keys = self.keys.options() if self.keys else []
+        self.proc = subprocess.Popen([self.binary, *keys, "--dbpath", str(self.home / "data"), "--port", str(self.port), "--bind_ip", "127.0.0.1", "--replSet", "rs",
                                       "--setParameter", f"syncdelay={syncdelay}", *self.extra],
                                      stdout=self.log, stderr=subprocess.STDOUT)
         while time.monotonic() - t0 < 180:
@@ -478,10 +511,11 @@ def main():
     ap.add_argument("--big", type=int, default=5000, help="documents of a collection on which indexes are built")
     ap.add_argument("--dir")
     ap.add_argument("--keep", action="store_true")
+    ap.add_argument("--encrypted", action="store_true")
     ap.add_argument("--max-load", type=float, default=1.5, help="longest load before a kill, seconds")
     a = ap.parse_args(argv[:argv.index("--")] if "--" in argv else argv)
     home = pathlib.Path(a.dir or tempfile.mkdtemp(prefix="kill9-"))
-    srv = Server(a.binary, a.port or free_port(), home, extra)
+    srv = Server(a.binary, a.port or free_port(), home, extra, Keys(home, a.seed) if a.encrypted else None)
     rnd = random.Random(a.seed)
     passed = failed = acked = resumed = in_flight = 0
     ix, since = Indexes(), {"$timestamp": {"t": 0, "i": 0}}
@@ -512,6 +546,8 @@ def main():
                 t.join()
             now = sum(m.acked for m in models)
             bad += errors
+            if srv.keys:
+                bad += [f"{name} can be read" for name in srv.keys.readable(home / "data", b"x" * 24)]
             in_flight += len(ix.may)
             back = srv.start(rnd.choice([60, 1, 0.05]))
             more, entries, docs, again = check(srv, models, ix, since)

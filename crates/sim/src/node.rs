@@ -7,6 +7,9 @@ use crate::login;
 use crate::lying_disk::LyingDisk;
 use crate::world::World;
 use pando_auth::{ClusterAuth, ClusterAuthMode, ClusterKeys};
+use pando_encryption::disk::SealedDisk;
+use pando_encryption::store::{self, Wanted};
+use pando_encryption::{KeyFiles, MasterKey};
 use pando_env::{Disk, Env};
 use pando_server::{Config, Server};
 use pando_shell::admission::Admission;
@@ -50,6 +53,8 @@ pub struct Node {
     pub copies_files: bool,
     /// Members log in to each other, and clients to them.
     pub asks_for_logins: bool,
+    /// Its folder is encrypted, from its first boot on.
+    pub encrypted: bool,
     /// A panic of the server is the end of its process alone.
     pub contains_panics: bool,
     /// Where log-structured tables lie.
@@ -75,6 +80,7 @@ impl Node {
             connections: 1000,
             copies_files: false,
             asks_for_logins: false,
+            encrypted: false,
             contains_panics: false,
             folder: None,
         }
@@ -127,6 +133,7 @@ impl Node {
         };
         let env = self.world.env_at(me, self.process, disk);
         let (exit, server, copies_files) = (self.exit.clone(), self.server.clone(), self.copies_files);
+        let encrypted = self.encrypted;
         let mut config = Config {
             port: self.port,
             repl_set: Some("rs0".to_owned()),
@@ -142,7 +149,12 @@ impl Node {
         }
         let connections = self.connections;
         self.world.spawn_main(self.process, "pandod", async move {
-            let how = match pandod(env, config, (connections, copies_files), server).await {
+            let opened = if encrypted { with_keys(env, config) } else { Ok((env, config)) };
+            let served = async {
+                let (env, config) = opened?;
+                pandod(env, config, (connections, copies_files), server).await
+            };
+            let how = match served.await {
                 Ok(()) => Exit::Clean,
                 Err(why) => Exit::Failed(why),
             };
@@ -186,6 +198,18 @@ fn ask_for_logins(config: &mut Config) {
     config.signs_cluster_times = true;
     let set = config.params.set_at_startup("scramSHA256IterationCount", login::ITERATIONS);
     set.expect("it is a parameter");
+}
+
+/// The world with an encrypted folder; each machine has a master key of its own.
+fn with_keys(env: Env, mut config: Config) -> Result<(Env, Config), String> {
+    let key = MasterKey::new([config.port as u8; 32]);
+    let masters = KeyFiles { path: "key".to_owned(), key, replaced: None };
+    // Now and then a start brings another data key.
+    let wanted =
+        Wanted { new_data_key: env.rng.next_u64().is_multiple_of(4), now_ms: env.clock.wall_ms() as u64 };
+    let opened = store::open(&*env.disk, &masters, env.rng.clone(), wanted).map_err(|e| e.to_string())?;
+    config.storage.keys = Some(opened.keys.clone());
+    Ok((SealedDisk::around(env, opened.keys), config))
 }
 
 async fn pandod(

@@ -106,7 +106,8 @@ struct Run {
 /// Runs one seed.
 pub fn run(seed: u64, options: &CrudOptions) -> Result<Report, Box<Failure>> {
     let world = World::new(seed, NetOptions::default());
-    let node = Node::new(&world, FaultyDisk::new(seed), options.lying_disk);
+    let mut node = Node::new(&world, FaultyDisk::new(seed), options.lying_disk);
+    node.encrypted = seed % 4 == 2;
     let shared = Shared {
         addr: node.addr(),
         model: Arc::default(),

@@ -181,6 +181,8 @@ impl Run {
                 node.use_lsm();
             }
             node.asks_for_logins = shape.asks_for_logins;
+            // Of each set some, and others in other seeds.
+            node.encrypted = shape.encryption && (seed >> 4).wrapping_add(u64::from(i)) % 3 != 0;
             node.boot();
             node
         };

@@ -94,6 +94,8 @@ impl Run {
             Step::TakingOut if done => {
                 if back == Back::AsNewMachine {
                     self.nodes[who].lose_disk();
+                    // An empty folder is where encryption begins or ends.
+                    self.nodes[who].encrypted ^= self.shape.encryption;
                     self.forget(who);
                     self.boots_now(who);
                     self.nodes[who].copies_files = !self.shape.lsm && self.world.sim.below(3) == 0;

@@ -11,6 +11,8 @@ pub(super) const FIRST_PORT: u16 = 27017;
 const LSM_ONE_IN: u64 = 10;
 /// Of so many seeds in one members and users log in.
 const LOGINS_ONE_IN: u64 = 3;
+/// Of so many seeds in one some members are encrypted, and others not.
+const ENCRYPTION_ONE_IN: u64 = 4;
 /// Files of the logs: small, so that they are sealed and dropped within a run.
 pub(super) const LOG_SEGMENT_BYTES: u64 = 64 << 10;
 /// Sizes of the oplog.
@@ -24,6 +26,7 @@ pub(super) struct Shape {
     pub(super) oplog_bytes: u64,
     pub(super) lsm: bool,
     pub(super) asks_for_logins: bool,
+    pub(super) encryption: bool,
 }
 
 /// A data-bearing voter that can be elected.
@@ -69,6 +72,7 @@ impl Shape {
             oplog_bytes,
             lsm: seed % LSM_ONE_IN == 7,
             asks_for_logins: seed % LOGINS_ONE_IN == 1,
+            encryption: seed % ENCRYPTION_ONE_IN == 3,
         }
     }
     pub(super) fn holds_data(&self, who: usize) -> bool {
