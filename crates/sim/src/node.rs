@@ -14,7 +14,7 @@ use pando_env::{Disk, Env};
 use pando_server::{Config, Server};
 use pando_shell::admission::Admission;
 use pando_shell::listener;
-use pando_storage::testing::FaultyDisk;
+use pando_storage::testing::{FaultyDisk, SeededRng};
 use pando_storage::{Backend, Options};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -109,6 +109,12 @@ impl Node {
     pub fn server(&self) -> Option<Arc<Server>> {
         lock(&self.server).upgrade()
     }
+    /// Its disk as its server reads it.
+    pub fn encrypted_disk(&self) -> pando_base::Result<SealedDisk> {
+        let rng = Arc::new(SeededRng::new(1));
+        let keys = store::look(&*self.disk, &master_key(self.port), rng)?;
+        Ok(SealedDisk::new(self.disk.clone(), keys))
+    }
     /// How often it was started.
     pub fn boots(&self) -> u32 {
         self.boots
@@ -200,16 +206,21 @@ fn ask_for_logins(config: &mut Config) {
     set.expect("it is a parameter");
 }
 
-/// The world with an encrypted folder; each machine has a master key of its own.
+/// Each machine has a master key of its own.
+fn master_key(port: u16) -> KeyFiles {
+    let key = MasterKey::new([port as u8; 32]);
+    KeyFiles { path: "key".to_owned(), key, replaced: None }
+}
+
+/// The world with an encrypted folder.
 fn with_keys(env: Env, mut config: Config) -> Result<(Env, Config), String> {
-    let key = MasterKey::new([config.port as u8; 32]);
-    let masters = KeyFiles { path: "key".to_owned(), key, replaced: None };
     // Now and then a start brings another data key.
-    let wanted =
-        Wanted { new_data_key: env.rng.next_u64().is_multiple_of(4), now_ms: env.clock.wall_ms() as u64 };
-    let opened = store::open(&*env.disk, &masters, env.rng.clone(), wanted).map_err(|e| e.to_string())?;
-    config.storage.keys = Some(opened.keys.clone());
-    Ok((SealedDisk::around(env, opened.keys), config))
+    let new_data_key = env.rng.next_u64().is_multiple_of(4);
+    let wanted = Wanted { new_data_key, now_ms: env.clock.wall_ms() as u64 };
+    let opened = store::open(&*env.disk, &master_key(config.port), env.rng.clone(), wanted);
+    let keys = opened.map_err(|e| e.to_string())?.keys;
+    config.storage.keys = Some(keys.clone());
+    Ok((SealedDisk::around(env, keys), config))
 }
 
 async fn pandod(

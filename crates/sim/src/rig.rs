@@ -79,6 +79,11 @@ impl Rig {
         let rig = Rig::unnamed_with(seed, members, |n| n.majority_reads = false);
         rig.initiated(&vec![Document::new(); usize::from(members)], Document::new())
     }
+    /// Equal members whose folders are encrypted.
+    pub fn encrypted(seed: u64, members: u16) -> Rig {
+        let rig = Rig::unnamed_with(seed, members, |n| n.encrypted = true);
+        rig.initiated(&vec![Document::new(); usize::from(members)], Document::new())
+    }
     /// Equal members that take so many connections.
     pub fn with_connections(seed: u64, members: u16, connections: usize) -> Rig {
         let rig = Rig::unnamed_with(seed, members, |n| n.connections = connections);

@@ -2,6 +2,7 @@
 
 use super::parted::*;
 use pando_bson::{Bson, Document, doc};
+use pando_env::Disk;
 use pando_sim::Exit;
 use pando_sim::rig::{Rig, words::*};
 
@@ -60,6 +61,41 @@ fn documents_that_a_rollback_removes_are_in_bson_files() {
     assert_eq!(number_of(&status, "count"), 1);
     assert_eq!(number_of(&status, "lastDocumentsInFiles"), 10);
     assert!(number_of(&status, "lastEntriesRolledBack") >= 13);
+}
+
+#[test]
+fn what_an_encrypted_member_rolled_back_cannot_be_read_on_its_disk() {
+    let word = "WordThatNobodyElseWrites";
+    let readable = |bytes: &[u8]| bytes.windows(word.len()).any(|w| w == word.as_bytes());
+    let run = |rig: Rig| {
+        let p = Parted::after_in(
+            rig,
+            |rig, p| drop(rig.ok(p, insert(1, w(3)))),
+            |rig, old| {
+                let document: Bson = doc! { "_id": word, "text": word }.into();
+                rig.ok(old, doc! { "insert": "c", "documents": [document], "writeConcern": w(1) });
+            },
+            |rig, new| drop(rig.ok(new, insert(3, majority()))),
+        );
+        p.heal_and_settle();
+        let disk = &p.rig.nodes[p.old].disk;
+        let places: Vec<String> =
+            disk.paths().into_iter().filter(|path| readable(&disk.bytes(path))).collect();
+        let files = p.files();
+        assert_eq!(files.len(), 1, "{:?}", disk.paths());
+        (places, p)
+    };
+    let (plain, _) = run(Rig::of(8, 3));
+    assert!(plain.iter().any(|path| path.starts_with("rollback/")), "{plain:?}");
+    let (places, p) = run(Rig::encrypted(8, 3));
+    assert_eq!(places, [""; 0]);
+    // With the keys it is what it would have been.
+    let node = &p.rig.nodes[p.old];
+    let sealed = node.encrypted_disk().expect("its keys");
+    let file = sealed.open(&p.files()[0].0, false).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_at(0, &mut bytes).unwrap();
+    assert_eq!(documents(&bytes), [doc! { "_id": word, "text": word }]);
 }
 
 fn number_of(status: &Document, field: &str) -> i64 {
