@@ -12,6 +12,7 @@ use pando_base::panics::poisoned;
 use pando_base::sync::Mutex;
 use pando_env::DiskFile;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"PANDOEF1";
@@ -20,6 +21,7 @@ const HEAD: usize = MAGIC.len() + NAME;
 /// Bytes of a page as it is read, and on disk.
 const PAGE: usize = SEALED_PAGE_BYTES - OVERHEAD;
 const ON_DISK: usize = SEALED_PAGE_BYTES;
+const PAGES_READ_AT_ONCE: usize = 16;
 
 pub(crate) struct SealedFile {
     file: Arc<dyn DiskFile>,
@@ -33,7 +35,27 @@ struct State {
     name: Option<[u8; NAME]>,
     len: u64,
     /// The page that was used last.
-    page: Option<(u64, Vec<u8>)>,
+    page: Option<(u64, Page)>,
+}
+
+/// Bytes of a page, within those that they were read with.
+struct Page {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Page {
+    fn new() -> Page {
+        Page { bytes: Vec::new(), start: 0 }
+    }
+    fn data(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+    fn put(&mut self, at: usize, data: &[u8]) {
+        let (from, to) = (self.start + at, self.start + at + data.len());
+        self.bytes.resize(self.bytes.len().max(to), 0);
+        self.bytes[from..to].copy_from_slice(data);
+    }
 }
 
 fn place(page: u64) -> u64 {
@@ -81,17 +103,42 @@ impl SealedFile {
         }
         let len = SealedFile::page_len(state.len, page);
         let Some(name) = state.name.filter(|_| len > 0) else {
-            state.page = Some((page, Vec::new()));
+            state.page = Some((page, Page::new()));
             return Ok(());
         };
-        let mut sealed = vec![0; len + OVERHEAD];
-        let got = self.file.read_at(place(page), &mut sealed)?;
-        let data = self.keys.open(Purpose::Page, &bound(&name, page), &mut sealed[..got]);
-        let data = data.filter(|d| d.len() == len).ok_or_else(|| self.damaged())?;
-        sealed.truncate(data.end);
-        sealed.drain(..data.start);
-        state.page = Some((page, sealed));
+        let mut bytes = state.page.take().map(|(_, page)| page.bytes).unwrap_or_default();
+        bytes.resize(len + OVERHEAD, 0);
+        let got = self.file.read_at(place(page), &mut bytes)?;
+        let data = self.opened(&name, page, len, &mut bytes[..got])?;
+        bytes.truncate(data.end);
+        state.page = Some((page, Page { bytes, start: data.start }));
         Ok(())
+    }
+    fn opened(
+        &self,
+        name: &[u8; NAME],
+        page: u64,
+        len: usize,
+        sealed: &mut [u8],
+    ) -> io::Result<Range<usize>> {
+        let data = self.keys.open(Purpose::Page, &bound(name, page), sealed);
+        data.filter(|d| d.len() == len).ok_or_else(|| self.damaged())
+    }
+    /// Reads whole pages from `page` on at once into `buf`, which has room for at least one, and returns how many bytes.
+    fn read_whole(&self, state: &State, mut page: u64, buf: &mut [u8]) -> io::Result<usize> {
+        let Some(name) = state.name else { return Ok(0) };
+        let pages = (buf.len() / PAGE).min(PAGES_READ_AT_ONCE);
+        let mut sealed = vec![0; pages * ON_DISK];
+        let got = self.file.read_at(place(page), &mut sealed)?;
+        for (sealed, to) in sealed[..got].chunks_mut(ON_DISK).zip(buf.chunks_exact_mut(PAGE)) {
+            let data = self.opened(&name, page, PAGE, sealed)?;
+            to.copy_from_slice(&sealed[data]);
+            page += 1;
+        }
+        if got < pages * ON_DISK {
+            return Err(self.damaged());
+        }
+        Ok(pages * PAGE)
     }
     fn name(&self, state: &mut State) -> io::Result<[u8; NAME]> {
         if let Some(name) = state.name {
@@ -115,16 +162,21 @@ impl SealedFile {
         let mut len = state.len;
         while !buf.is_empty() {
             let (now, rest) = buf.split_at(buf.len().min(PAGE - within));
-            if within == 0 && now.len() >= SealedFile::page_len(state.len, page) {
-                state.page = Some((page, Vec::with_capacity(PAGE)));
+            let end = if now.len() == PAGE {
+                // Whole pages are not kept: who writes so much goes on behind them.
+                if state.page.as_ref().is_some_and(|(n, _)| *n == page) {
+                    state.page = None;
+                }
+                self.keys.seal(Purpose::Page, &bound(&name, page), now, &mut out);
+                PAGE
             } else {
                 self.load(state, page)?;
-            }
-            let Some((_, bytes)) = &mut state.page else { return Err(self.damaged()) };
-            bytes.resize(bytes.len().max(within + now.len()), 0);
-            bytes[within..within + now.len()].copy_from_slice(now);
-            self.keys.seal(Purpose::Page, &bound(&name, page), bytes, &mut out);
-            len = len.max(page * PAGE as u64 + bytes.len() as u64);
+                let Some((_, kept)) = &mut state.page else { return Err(self.damaged()) };
+                kept.put(within, now);
+                self.keys.seal(Purpose::Page, &bound(&name, page), kept.data(), &mut out);
+                kept.data().len()
+            };
+            len = len.max(page * PAGE as u64 + end as u64);
             (page, within, buf) = (page + 1, 0, rest);
         }
         let written = self.file.write_at(place(first), &out);
@@ -153,9 +205,13 @@ impl DiskFile for SealedFile {
         while done < want {
             let at = offset + done as u64;
             let (page, within) = (at / PAGE as u64, (at % PAGE as u64) as usize);
+            if within == 0 && want - done >= 2 * PAGE {
+                done += self.read_whole(&state, page, &mut buf[done..want])?;
+                continue;
+            }
             self.load(&mut state, page)?;
-            let Some((_, bytes)) = &state.page else { return Err(self.damaged()) };
-            let part = bytes.get(within..).ok_or_else(|| self.damaged())?;
+            let Some((_, kept)) = &state.page else { return Err(self.damaged()) };
+            let part = kept.data().get(within..).ok_or_else(|| self.damaged())?;
             let n = part.len().min(want - done);
             if n == 0 {
                 return Err(self.damaged());
@@ -192,7 +248,7 @@ impl DiskFile for SealedFile {
             state.name = None;
         }
         match kept {
-            Some((_, bytes)) => self.write(&mut state, page * PAGE as u64, &bytes[..rest]),
+            Some((_, kept)) => self.write(&mut state, page * PAGE as u64, &kept.data()[..rest]),
             None => Ok(()),
         }
     }

@@ -26,6 +26,8 @@ pub(crate) const TAG: usize = 16;
 /// Bytes by which sealed bytes are longer.
 pub const OVERHEAD: usize = HEAD + TAG;
 const INFO: &[u8] = b"PandoDB writing key";
+/// Bytes that a caller can bind; more is a mistake of its.
+const BOUND_MAX: usize = 31;
 
 /// What sealed bytes are; nothing opens as something else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,11 +99,23 @@ fn nonce(count: u32) -> Nonce {
     Nonce::assume_unique_for_key(bytes)
 }
 
-fn associated(purpose: Purpose, bound: &[u8]) -> Aad<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(1 + bound.len());
-    bytes.push(purpose as u8);
-    bytes.extend_from_slice(bound);
-    Aad::from(bytes)
+/// Associated data: the purpose, then what the caller binds.
+struct Bound {
+    bytes: [u8; 1 + BOUND_MAX],
+    len: usize,
+}
+
+impl AsRef<[u8]> for Bound {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+fn associated(purpose: Purpose, bound: &[u8]) -> Aad<Bound> {
+    let mut bytes = [0; 1 + BOUND_MAX];
+    bytes[0] = purpose as u8;
+    bytes[1..=bound.len()].copy_from_slice(bound);
+    Aad::from(Bound { bytes, len: 1 + bound.len() })
 }
 
 impl Writing {

@@ -13,6 +13,16 @@ pub const CURRENT_VERSION_FILE: &str = "current";
 
 /// Reads bytes from a file using `pread`.
 pub fn read_exact(file: &File, offset: u64, size: usize) -> std::io::Result<Slice> {
+    read_exact_with(file, offset, size, |_| ()).map(|(slice, ())| slice)
+}
+
+/// Reads bytes from a file using `pread`, and lets `change` have them before they are shared.
+pub(crate) fn read_exact_with<T>(
+    file: &File,
+    offset: u64,
+    size: usize,
+    change: impl FnOnce(&mut [u8]) -> T,
+) -> std::io::Result<(Slice, T)> {
     // SAFETY: This slice builder starts uninitialized, but we know its length
     //
     // We use read_at/seek_read which give us the number of bytes read
@@ -55,7 +65,8 @@ pub fn read_exact(file: &File, offset: u64, size: usize) -> std::io::Result<Slic
         }
     }
 
-    Ok(builder.freeze().into())
+    let changed = change(&mut builder);
+    Ok((builder.freeze().into(), changed))
 }
 
 /// Runs an I/O operation, retrying transient Windows errors with backoff.

@@ -6,7 +6,7 @@
 //! filters and properties, are then sealed by it. A sealed block says so in its header, and its first eight bytes name the cipher that
 //! opens it, so nothing else has to be known to read one. Ciphers are found by these names in one table of the process.
 
-use crate::Slice;
+use crate::{table::block::Header, Slice};
 use std::{
     collections::BTreeMap,
     ops::Range,
@@ -51,20 +51,37 @@ pub(crate) fn seal(name: u64, block_type: u8, data: &[u8]) -> crate::Result<Vec<
         .ok_or(crate::Error::Sealed("it cannot be sealed"))
 }
 
-pub(crate) fn open(block_type: u8, sealed: &[u8]) -> crate::Result<Slice> {
+fn open_in_place(block_type: u8, sealed: &mut [u8]) -> crate::Result<Range<usize>> {
     let wrong = crate::Error::Sealed("it is not what was sealed");
     let Some(name) = sealed.first_chunk() else {
         return Err(wrong);
     };
     let cipher = find(u64::from_le_bytes(*name))?;
+    cipher.open(block_type, sealed).ok_or(wrong)
+}
 
+/// Opens what follows a block's header.
+pub(crate) fn open(block_type: u8, sealed: &[u8]) -> crate::Result<Slice> {
     #[warn(unsafe_code)]
     let mut builder = unsafe { Slice::builder_unzeroed(sealed.len()) };
     builder.copy_from_slice(sealed);
 
-    let Some(data) = cipher.open(block_type, &mut builder) else {
-        return Err(wrong);
-    };
+    let data = open_in_place(block_type, &mut builder)?;
     let whole: Slice = builder.freeze().into();
     Ok(whole.slice(data))
+}
+
+/// Opens a block with its header in place, if it is a sealed one, and returns where the data lies. Whoever finds an error reads the block
+/// anew: its bytes are no longer those of the file.
+pub(crate) fn open_block(block: &mut [u8]) -> crate::Result<Option<Range<usize>>> {
+    let (header, sealed) = Header::decode(&mut &*block)?;
+    if !sealed {
+        return Ok(None);
+    }
+    let start = Header::serialized_len();
+    let Some(rest) = block.get_mut(start..) else {
+        return Err(crate::Error::InvalidHeader("Block"));
+    };
+    let data = open_in_place(header.block_type.into(), rest)?;
+    Ok(Some(start + data.start..start + data.end))
 }

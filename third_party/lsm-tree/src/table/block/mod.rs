@@ -146,9 +146,30 @@ impl Block {
         handle: BlockHandle,
         compression: CompressionType,
     ) -> crate::Result<Self> {
-        let buf = crate::file::read_exact(file, *handle.offset(), handle.size() as usize)?;
+        let (buf, opened) = crate::file::read_exact_with(
+            file,
+            *handle.offset(),
+            handle.size() as usize,
+            crate::seal::open_block,
+        )?;
 
-        let (header, sealed) = Header::decode(&mut &buf[..])?;
+        // NOTE: A block that was opened is what was sealed, so it needs no checksum.
+        if let Ok(Some(data)) = opened {
+            let (header, _) = Header::decode(&mut &buf[..])?;
+            return Ok(Self {
+                header,
+                data: buf.slice(data),
+            });
+        }
+
+        // NOTE: Trying to open it has changed the bytes.
+        let buf = if opened.is_err() {
+            crate::file::read_exact(file, *handle.offset(), handle.size() as usize)?
+        } else {
+            buf
+        };
+
+        let (header, _) = Header::decode(&mut &buf[..])?;
 
         #[expect(clippy::indexing_slicing)]
         let checksum = Checksum::from_raw(crate::hash::hash128(&buf[Header::serialized_len()..]));
@@ -161,19 +182,11 @@ impl Block {
             );
         })?;
 
-        let raw_data = if sealed {
-            #[expect(clippy::indexing_slicing)]
-            crate::seal::open(
-                header.block_type.into(),
-                &buf[Header::serialized_len()..],
-            )?
-        } else {
-            buf.slice(Header::serialized_len()..)
-        };
+        opened?;
 
         let buf = match compression {
             CompressionType::None | CompressionType::Sealed(_) => {
-                let value = raw_data;
+                let value = buf.slice(Header::serialized_len()..);
 
                 #[expect(clippy::cast_possible_truncation, reason = "values are u32 length max")]
                 {
@@ -185,11 +198,16 @@ impl Block {
 
             #[cfg(feature = "lz4")]
             CompressionType::Lz4 => {
+                // NOTE: We know that a header always exists and data is never empty
+                // So the slice is fine
+                #[expect(clippy::indexing_slicing)]
+                let raw_data = &buf[Header::serialized_len()..];
+
                 #[warn(unsafe_code)]
                 let mut builder =
                     unsafe { Slice::builder_unzeroed(header.uncompressed_length as usize) };
 
-                lz4_flex::decompress_into(&raw_data, &mut builder)
+                lz4_flex::decompress_into(raw_data, &mut builder)
                     .map_err(|_| crate::Error::Decompress(compression))?;
 
                 builder.freeze().into()
