@@ -27,7 +27,7 @@ pub(crate) const TAG: usize = 16;
 pub const OVERHEAD: usize = HEAD + TAG;
 const INFO: &[u8] = b"PandoDB writing key";
 /// Bytes that a caller can bind; more is a mistake of its.
-const BOUND_MAX: usize = 31;
+const WIDEST: usize = 31;
 
 /// What sealed bytes are; nothing opens as something else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,7 +101,7 @@ fn nonce(count: u32) -> Nonce {
 
 /// Associated data: the purpose, then what the caller binds.
 struct Bound {
-    bytes: [u8; 1 + BOUND_MAX],
+    bytes: [u8; 1 + WIDEST],
     len: usize,
 }
 
@@ -112,7 +112,7 @@ impl AsRef<[u8]> for Bound {
 }
 
 fn associated(purpose: Purpose, bound: &[u8]) -> Aad<Bound> {
-    let mut bytes = [0; 1 + BOUND_MAX];
+    let mut bytes = [0; 1 + WIDEST];
     bytes[0] = purpose as u8;
     bytes[1..=bound.len()].copy_from_slice(bound);
     Aad::from(Bound { bytes, len: 1 + bound.len() })
