@@ -87,7 +87,7 @@ def scan(s, _rnd, _i):
 POINT = {
     "ping": lambda s, rnd, i: s.client.admin.command("ping"),
     "insert_one": lambda s, rnd, i: s.coll.insert_one({"_id": 10 ** 8 + i, "k": i, "filler": "z" * 900}),
-    "insert_one, j: true": lambda s, rnd, i: s.coll.with_options(write_concern=pymongo.WriteConcern(w=1, j=True)).insert_one({"_id": 2 * 10 ** 8 + i, "k": i, "filler": "z" * 900}),
+    "insert_one, j: true": lambda s, rnd, i: s.coll.with_options(write_concern=pymongo.WriteConcern(w=1, j=True)).insert_one({"_id": 10 ** 9 + i, "k": i, "filler": "z" * 900}),
     "find_one by _id": lambda s, rnd, i: s.coll.find_one({"_id": rnd.randrange(5000)}),
     "find_one by index": lambda s, rnd, i: s.coll.find_one({"k": rnd.choice(s.keys)}),
     "update_one $inc by _id": lambda s, rnd, i: s.coll.update_one({"_id": rnd.randrange(5000)}, {"$inc": {"n": 1}}),
