@@ -12,6 +12,7 @@ pub mod log_ids;
 pub mod log_words;
 pub mod parts;
 pub mod sizes;
+pub mod supply;
 pub mod systems;
 pub mod tidy;
 pub mod tour;

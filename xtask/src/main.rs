@@ -21,16 +21,47 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
+        ["supply"] => supply(None),
+        ["supply", what @ ("--notices" | "--sbom"), file] => supply(Some((*what, *file))),
         ["fuzz-grammar"] => fuzz_grammar("120", &todays_seed()),
         ["fuzz-grammar", "--seconds", seconds] => fuzz_grammar(seconds, &todays_seed()),
         ["fuzz-grammar", "--seconds", seconds, "--seed", seed] => fuzz_grammar(seconds, seed),
         _ => {
             println!(
-                "usage: cargo xtask tidy | cargo xtask tour <insert|find|apply> | cargo xtask fuzz-grammar [--seconds N [--seed N]]"
+                "usage: cargo xtask tidy | cargo xtask tour <insert|find|apply> | cargo xtask supply [--notices FILE | --sbom FILE] | cargo xtask fuzz-grammar [--seconds N [--seed N]]"
             );
             ExitCode::FAILURE
         }
     }
+}
+
+/// Checks what others wrote against what may be used, or lists it in a file.
+fn supply(list: Option<(&str, &str)>) -> ExitCode {
+    use xtask::supply::{notices, packages, policy, sbom};
+    let packages = match packages() {
+        Ok(packages) => packages,
+        Err(e) => {
+            println!("{e}");
+            return ExitCode::FAILURE;
+        }
+    };
+    if let Some((what, file)) = list {
+        let text = match what {
+            "--sbom" => sbom::json(&packages, env!("CARGO_PKG_VERSION")),
+            _ => notices::text(&packages),
+        };
+        return match std::fs::write(file, text) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) => {
+                println!("{file}: {e}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let problems = policy::check(&packages);
+    problems.iter().for_each(|p| println!("{p}"));
+    println!("supply: {} crates of others, {} problems", packages.len(), problems.len());
+    if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Seeds that go on from those of other days.
