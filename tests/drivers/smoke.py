@@ -88,7 +88,7 @@ def tail():
 
 def retried():
     # a client of its own: a hand-set txnNumber would disturb its pooled sessions
-    with MongoClient(client.address[0], client.address[1], directConnection=True) as c2, c2.start_session() as s:
+    with MongoClient(sys.argv[1] if len(sys.argv) > 1 else client.address[0], directConnection=True) as c2, c2.start_session() as s:
         cmd = {"update": "rw", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}, "upsert": True}], "txnNumber": Int64(1)}
         for _ in range(2):
             c2[db.name].command(dict(cmd), session=s)

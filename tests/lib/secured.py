@@ -70,13 +70,13 @@ class Secured:
         with open(self.path(f"{name}.pem")) as one, open(self.path("authorities.pem"), "w") as f:
             f.write(one.read())
 
-    def new_certificate(self, by):
-        """Of every member: they are told apart by nothing else than their addresses."""
+    def new_certificate(self, by, name="member", subject="/O=Test/OU=Members/CN=member"):
+        """Members have one together: they are told apart by nothing else than their addresses."""
         with open(self.path("extensions"), "w") as f:
             f.write("subjectAltName=DNS:localhost,IP:127.0.0.1," + ",".join(f"IP:10.77.0.{i}" for i in range(1, 8)))
-        self.openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", "key", "-out", "request", "-subj", "/O=Test/OU=Members/CN=member")
+        self.openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", "key", "-out", "request", "-subj", subject)
         self.openssl("x509", "-req", "-in", "request", "-CA", f"{by}.pem", "-CAkey", f"{by}.key", "-CAcreateserial", "-out", "certificate", "-days", "30",
                      "-extfile", "extensions")
         with open(self.path("new"), "w") as f:
             f.write(open(self.path("certificate")).read() + open(self.path("key")).read())
-        os.replace(self.path("new"), self.path("member.pem"))
+        os.replace(self.path("new"), self.path(f"{name}.pem"))

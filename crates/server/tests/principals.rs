@@ -332,6 +332,16 @@ fn a_login_goes_along_with_a_hello_and_fails_in_silence() {
             step.set(field, wrong);
             assert!(c.ok(hello(&step)).await.get("speculativeAuthenticate").is_none(), "{field}");
         }
+        // Who has no credentials in the mechanism that a driver guessed is told what it has, and no challenge that the driver would take up.
+        c.ok(doc! { "createUser": "old", "pwd": "p", "roles": none(), "mechanisms": list(vec!["SCRAM-SHA-1"]) }).await;
+        let (_, first) = scram::Client::start(Mechanism::ScramSha256, "old", Password::new("p"), &[7; 18]);
+        let mut step = start(Mechanism::ScramSha256, first);
+        step.push("db", "test");
+        let reply = c
+            .ok(doc! { "hello": 1, "saslSupportedMechs": "test.old", "speculativeAuthenticate": step })
+            .await;
+        assert_eq!(reply.get("saslSupportedMechs"), Some(&list(vec!["SCRAM-SHA-1"])));
+        assert!(reply.get("speculativeAuthenticate").is_none(), "{reply:?}");
         let nobody = doc! { "hello": 1, "saslSupportedMechs": "test.nobody" };
         assert!(c.ok(nobody).await.get("saslSupportedMechs").is_none());
     });

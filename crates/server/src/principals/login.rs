@@ -43,6 +43,13 @@ impl Principals {
                 return Err(self.failed(client, name.as_ref(), first.mechanism.name(), why));
             }
         };
+        if first.speculative
+            && let Some(Proof::Password(each)) = known.as_ref().map(|u| &u.proof)
+            && !each.contains_key(&first.mechanism)
+        {
+            // A driver guesses before it knows what the user has, which the same answer tells it. A challenge beside that would be taken up.
+            return Err(Error::new(ErrorCode::AuthenticationFailed, "Authentication failed."));
+        }
         self.counts.began(first.mechanism, first.speculative, name.is_system());
         let iterations = client.instance.params.int(iterations_of(first.mechanism)) as u32;
         let mut chance = [0; NONCE];
