@@ -5,6 +5,10 @@ mod common;
 
 use common::{Dir, Server, pando};
 use pando_bson::{Bson, doc};
+use pando_encryption::disk::SealedDisk;
+use pando_encryption::{KeyFiles, MasterKey, store};
+use pando_env::Log;
+use pando_env_tokio::RealNet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -162,4 +166,39 @@ fn a_backup_of_encrypted_data_stays_encrypted_and_is_restored_with_its_key() {
         assert_eq!(copy.connect().count("app", "marker"), 2000);
         copy.stop();
     }
+}
+
+#[test]
+fn a_rollback_file_of_an_encrypted_folder_is_read_with_its_key() {
+    let dir = Dir::new("decrypt");
+    let key = dir.path("key");
+    std::fs::write(&key, "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let data = dir.path("data");
+    Server::start(&data, &["--enableEncryption", "--encryptionKeyFile", text(&key)]).stop();
+
+    // As a server on this folder writes one.
+    let env = pando_env_tokio::env(&data, Log::none(), RealNet::default()).unwrap();
+    let masters = KeyFiles {
+        path: text_of(key.clone()),
+        key: MasterKey::new(std::array::from_fn(|i| i as u8)),
+        replaced: None,
+    };
+    let keys = store::look(&*env.disk, &masters, env.rng.clone()).unwrap();
+    let env = SealedDisk::around(env, keys);
+    env.disk.create_dir_all("rollback/x").unwrap();
+    let content = "somebody's document ".repeat(5000);
+    env.disk.open("rollback/x/removed.bson", true).unwrap().write_at(0, content.as_bytes()).unwrap();
+    let sealed = std::fs::read(data.join("rollback/x/removed.bson")).unwrap();
+    assert!(!String::from_utf8_lossy(&sealed).contains("somebody"));
+
+    let out = dir.path("out.bson");
+    let file = text_of(data.join("rollback/x/removed.bson"));
+    let decrypt = ["decrypt", &file, "--dbpath", text(&data), "--out", text(&out)];
+    let (code, said) = pando(&decrypt);
+    assert!(code == 1 && said.contains("name its master key"), "{said}");
+    let (code, said) = pando(&[&decrypt[..], &["--encryptionKeyFile", text(&key)]].concat());
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), content);
+    assert_eq!(std::fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600);
 }
