@@ -23,11 +23,28 @@ pub enum CompressionType {
 
     /// No compression, and sealed by the cipher of this name (see [`crate::seal`])
     ///
-    /// Only for writing: a sealed block says so itself, properties of a table call it uncompressed.
+    /// A sealed block says so itself. Properties of a table call it uncompressed; whether they are sealed says whether all blocks of the
+    /// table have to be.
     Sealed(u64),
 }
 
 impl CompressionType {
+    /// Whether blocks have to be sealed.
+    #[must_use]
+    pub fn is_sealed(self) -> bool {
+        matches!(self, Self::Sealed(_))
+    }
+
+    /// How blocks of a table are read, whose properties are sealed or not.
+    pub(crate) fn of_table(self, sealed: bool) -> Self {
+        if sealed {
+            // Each block names the cipher that opens it.
+            Self::Sealed(0)
+        } else {
+            self
+        }
+    }
+
     /// How blocks that are never compressed are written beside those of this kind.
     pub(crate) fn uncompressed(self) -> Self {
         match self {

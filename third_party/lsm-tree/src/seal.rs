@@ -6,9 +6,13 @@
 //! filters and properties, are then sealed by it. A sealed block says so in its header, and its first eight bytes name the cipher that
 //! opens it, so nothing else has to be known to read one. Ciphers are found by these names in one table of the process.
 
-use crate::{table::block::Header, Slice};
+use crate::{
+    table::{block::Header, BlockHandle},
+    CompressionType, Slice,
+};
 use std::{
     collections::BTreeMap,
+    fs::File,
     ops::Range,
     sync::{Arc, PoisonError, RwLock},
 };
@@ -58,6 +62,22 @@ fn open_in_place(block_type: u8, sealed: &mut [u8]) -> crate::Result<Range<usize
     };
     let cipher = find(u64::from_le_bytes(*name))?;
     cipher.open(block_type, sealed).ok_or(wrong)
+}
+
+/// Whether a block of a file is sealed, by its header.
+pub(crate) fn is_sealed(file: &File, handle: BlockHandle) -> crate::Result<bool> {
+    let header = crate::file::read_exact(file, *handle.offset(), Header::serialized_len())?;
+    Ok(Header::decode(&mut &*header)?.1)
+}
+
+/// A table is sealed as a whole: a plain block in one is none of its own.
+pub(crate) fn expected(compression: CompressionType, sealed: bool) -> crate::Result<()> {
+    match compression {
+        CompressionType::Sealed(_) if !sealed => {
+            Err(crate::Error::Sealed("it is not encrypted, its table is"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Opens what follows a block's header.

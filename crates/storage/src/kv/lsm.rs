@@ -161,6 +161,11 @@ impl LsmKv {
             }
         };
         let trees = Tree::ALL.into_iter().map(open).collect::<Result<Vec<_>>>()?;
+        for table in trees.iter().flat_map(|t| t.current_version().iter_tables().cloned().collect::<Vec<_>>())
+        {
+            let sealed = table.metadata.data_block_compression.is_sealed();
+            sealed::check_kind(sealed, opts.keys.is_some(), &table.path)?;
+        }
         let highest = trees.iter().filter_map(|t| t.get_highest_persisted_seqno()).max().unwrap_or(0);
         seqno.set(highest + 2);
         visible.set(highest + 2);

@@ -2,9 +2,10 @@
 
 use lsm_tree::CompressionType;
 use lsm_tree::seal::{BlockCipher, register};
-use pando_base::{Error, ErrorCode};
+use pando_base::{Error, ErrorCode, Result};
 use pando_encryption::{Keys, Purpose};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 struct Blocks(Arc<Keys>);
@@ -28,6 +29,17 @@ pub(super) fn kind(keys: Option<&Arc<Keys>>) -> CompressionType {
         register(*id, Arc::new(Blocks(keys.clone())));
     }
     CompressionType::Sealed(ids[0])
+}
+
+/// A folder is encrypted as a whole or not at all.
+pub(super) fn check_kind(table: bool, folder: bool, path: &Path) -> Result<()> {
+    if table == folder {
+        return Ok(());
+    }
+    let (is, other) = if table { ("encrypted", "not") } else { ("not encrypted", "encrypted") };
+    let text =
+        format!("table file {} is {is}, and the folder is {other}: it does not belong here", path.display());
+    Err(Error::new(ErrorCode::InvalidOptions, text))
 }
 
 #[cold]

@@ -77,6 +77,7 @@ macro_rules! read_u64 {
 impl ParsedMeta {
     #[expect(clippy::expect_used, clippy::too_many_lines)]
     pub fn load_with_handle(file: &File, handle: &BlockHandle) -> crate::Result<Self> {
+        let sealed = crate::seal::is_sealed(file, *handle)?;
         let block = Block::from_file(file, *handle, CompressionType::None)?;
 
         if block.header.block_type != BlockType::Meta {
@@ -195,7 +196,7 @@ impl ParsedMeta {
                 .expect("size should exist");
 
             let mut bytes = &bytes.value[..];
-            CompressionType::decode_from(&mut bytes)?
+            CompressionType::decode_from(&mut bytes)?.of_table(sealed)
         };
 
         let index_block_compression = {
@@ -204,7 +205,7 @@ impl ParsedMeta {
                 .expect("size should exist");
 
             let mut bytes = &bytes.value[..];
-            CompressionType::decode_from(&mut bytes)?
+            CompressionType::decode_from(&mut bytes)?.of_table(sealed)
         };
 
         Ok(Self {

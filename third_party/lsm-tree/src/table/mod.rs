@@ -254,7 +254,7 @@ impl Table {
                 let block = self.load_block(
                     &filter_block_handle.into_inner(),
                     BlockType::Filter,
-                    CompressionType::None, // NOTE: We never write a filter block with compression
+                    self.metadata.data_block_compression.uncompressed(), // NOTE: We never write a filter block with compression
                 )?;
                 let block = FilterBlock::new(block);
 
@@ -268,7 +268,7 @@ impl Table {
             let block = self.load_block(
                 filter_block_handle,
                 BlockType::Filter,
-                CompressionType::None, // NOTE: We never write a filter block with compression
+                self.metadata.data_block_compression.uncompressed(), // NOTE: We never write a filter block with compression
             )?;
             let block = FilterBlock::new(block);
 
@@ -547,7 +547,7 @@ impl Table {
                     let block = Block::from_file(
                         &file,
                         filter_handle,
-                        crate::CompressionType::None, // NOTE: We never write a filter block with compression
+                        metadata.data_block_compression.uncompressed(), // NOTE: We never write a filter block with compression
                     )
                     .and_then(|block| {
                         if block.header.block_type == BlockType::Filter {

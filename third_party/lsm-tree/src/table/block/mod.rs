@@ -108,6 +108,7 @@ impl Block {
             );
         })?;
 
+        crate::seal::expected(compression, sealed)?;
         let raw_data = if sealed {
             crate::seal::open(header.block_type.into(), &raw_data)?
         } else {
@@ -182,7 +183,8 @@ impl Block {
             );
         })?;
 
-        opened?;
+        let opened = opened?;
+        crate::seal::expected(compression, opened.is_some())?;
 
         let buf = match compression {
             CompressionType::None | CompressionType::Sealed(_) => {
