@@ -6,7 +6,7 @@
 //! ```
 //! Sealed with HKDF-SHA-256(master key, salt) and a nonce of zero, under a salt drawn for each writing; all before it is associated data.
 //!
-//! The file is durable before the first byte that needs it is written, and written anew at each start: whoever finds it
+//! The file is durable before the first byte that needs it is written, and written anew at each start (if there is room): who finds it
 //! cannot know whether its name had reached the disk. A folder is encrypted from its first start on or never: with data and no
 //! key store it is refused, and with a key store and no key, too.
 
@@ -86,7 +86,12 @@ pub fn open(disk: &dyn Disk, masters: &dyn MasterKeys, rng: Arc<dyn Rng>, wanted
     if is_new || wanted.new_data_key {
         add_data_key(&mut contents, &*rng, wanted.now_ms)?;
     }
-    save(disk, &id, &master, &contents, &*rng)?;
+    let changed = is_new || wanted.new_data_key || replaced.is_some();
+    match save(disk, &id, &master, &contents, &*rng) {
+        // A full disk must not keep a server from starting, that data may be removed.
+        Err(e) if e.code == ErrorCode::OutOfDiskSpace && !changed => disk.sync_dir(DIR)?,
+        saved => saved?,
+    }
     let keys = contents.keys(id, rng)?;
     Ok(Opened { keys, is_new, replaced })
 }

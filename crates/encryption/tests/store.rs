@@ -185,3 +185,15 @@ fn a_rotation_that_is_cut_off_anywhere_loses_no_key() {
     }
     assert!(replaced[0] > 0, "{replaced:?}");
 }
+
+#[test]
+fn a_full_disk_keeps_nobody_from_the_keys_and_changes_none() {
+    let disk = FaultyDisk::new(1);
+    let bytes = sealed(&open(&disk, &files(1), 1).unwrap());
+    disk.set_capacity(Some(disk.used_bytes()));
+    assert!(opens(&open(&disk, &files(1), 2).expect("the same keys"), &bytes));
+    let e = store::open(&disk, &replacing(1, 2), rng(3), Wanted::default()).err().expect("no room");
+    assert_eq!(e.code, ErrorCode::OutOfDiskSpace);
+    disk.set_capacity(None);
+    assert!(opens(&open(&disk, &files(1), 4).expect("the old key"), &bytes));
+}
