@@ -47,8 +47,11 @@ fn tables_of_the_other_kind_are_refused() {
         fs::remove_dir_all(mixed.0.root().join("tables")).unwrap();
         copy(&from.0.root().join("tables"), &mixed.0.root().join("tables"));
         let e = Storage::open(env_on(mixed.0.clone(), 1).0, options(&mixed, encrypted)).err().unwrap();
-        let told =
-            if encrypted { "not encrypted, and the folder is encrypted" } else { "is encrypted, and the folder is not" };
+        let told = if encrypted {
+            "not encrypted, and the folder is encrypted"
+        } else {
+            "is encrypted, and the folder is not"
+        };
         assert!(e.code == ErrorCode::InvalidOptions && e.message.contains(told), "{e}");
     }
 }
