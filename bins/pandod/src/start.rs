@@ -97,6 +97,9 @@ impl Ended {
 
 /// Runs a server until it is asked to stop. `ready` is called when clients can connect.
 pub fn serve(config: Config, ready: impl FnOnce(&Running)) -> Ended {
+    if let Some(mask) = config.umask {
+        process::set_umask(mask);
+    }
     let mut destination = config.log.destination.clone();
     if let Destination::File { append, .. } = &mut destination {
         // What led to the new start is in the file.

@@ -62,6 +62,7 @@ macro_rules! params {
 }
 
 params! {
+    honorSystemUmask START Bool(false);
     KeysRotationIntervalSec START Int(7_776_000, 1, MAX32);
     acceptApiVersion2 START Bool(false);
     allowDiskUseByDefault BOTH Bool(true);
@@ -150,6 +151,7 @@ params! {
     periodicNoopIntervalSecs START Int(10, 1, MAX32);
     planCacheSize BOTH Text("5%");
     priorityTakeoverFreshnessWindowSeconds START Int(2, 0, MAX32);
+    processUmask START Int(63, 0, 63);
     quiet BOTH Bool(false);
     rangeDeleterBatchDelayMS BOTH Int(20, 0, MAX32);
     recoverFromOplogAsStandalone START Bool(false);

@@ -41,7 +41,7 @@ macro_rules! commands {
 /// All commands.
 pub static COMMANDS: &[CommandRow] = commands! {
     "_addShard" [] (ADMIN_ONLY) - [S] (internal) "sharding";
-    "_closeBackup" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster Fsync) "Lets the files of a backup go.";
+    "_closeBackup" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (by_args) "Lets the files of a backup go.";
     "_configsvrAbortReshardCollection" [] (ADMIN_ONLY) - [C] (internal) "sharding";
     "_configsvrAddShard" [] (ADMIN_ONLY) - [C] (internal) "sharding";
     "_configsvrAddShardToZone" [] (ADMIN_ONLY) - [C] (internal) "sharding";
@@ -89,8 +89,8 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_killOperations" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (internal) "other";
     "_mergeAuthzCollections" [] (ADMIN_ONLY | WRITE | NAMES_NOTHING | TYPED) - [D] (by_args) "Takes users and roles over that a tool has loaded.";
     "_migrateClone" [] (ADMIN_ONLY) - [S] (internal) "sharding";
-    "_openBackup" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster Fsync) "Holds a checkpoint still and names its files.";
-    "_readBackup" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster Fsync) "A piece of a file of a backup.";
+    "_openBackup" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (by_args) "Holds a checkpoint still and names its files.";
+    "_readBackup" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (by_args) "A piece of a file of a backup.";
     "_recvChunkAbort" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_recvChunkCommit" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_recvChunkReleaseCritSec" [] (ADMIN_ONLY) - [S] (internal) "sharding";

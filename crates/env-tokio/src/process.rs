@@ -60,6 +60,11 @@ pub fn raise_open_files() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
+/// Which permissions files and folders made from now on do not get.
+pub fn set_umask(mask: u32) {
+    rustix::process::umask(rustix::fs::Mode::from_bits_truncate(mask));
+}
+
 /// Asks a process to end cleanly; false when there is no such process.
 pub fn terminate(pid: i32) -> bool {
     use rustix::process::{Pid, Signal, kill_process};

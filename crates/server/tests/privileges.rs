@@ -494,3 +494,75 @@ fn nothing_is_read_around_the_check() {
         server.shut_down().await;
     });
 }
+
+/// Ways to more than was granted that somebody from outside has found.
+#[test]
+fn doors_that_stood_open_are_closed() {
+    run(async {
+        let world = World::new();
+        let server = asking(&world).await;
+        make_users(&server).await;
+        let mut boss = as_user(&server, "boss").await;
+        let grant = |role: &str, db: &str| list([doc! { "role": role, "db": db }.into()]);
+        for (user, roles) in [
+            ("owner", grant("dbOwner", "a")),
+            ("host", grant("hostManager", "admin")),
+            ("saver", grant("backup", "admin")),
+        ] {
+            boss.admin(doc! { "createUser": user, "pwd": "x", "roles": roles }).await;
+        }
+        let as_of_admin = async |user: &str| {
+            let mut c = server.connect().await;
+            c.log_in("admin", user, "x").await;
+            c
+        };
+        // Users of one's own database may have roles of any.
+        let mut owner = as_of_admin("owner").await;
+        let evil = doc! { "_id": "a.evil", "user": "evil", "db": "a", "roles": grant("root", "admin"), "credentials": doc! {} };
+        owner.ok(doc! { "insert": "t", "documents": list([evil.into()]), "$db": "a" }).await;
+        let merge =
+            doc! { "_mergeAuthzCollections": 1, "tempUsersCollection": "a.t", "db": "a", "$db": "admin" };
+        assert_eq!(owner.err(merge).await.0, 13);
+        // The files of a backup hold what everybody has.
+        let open = || doc! { "_openBackup": 1, "$db": "admin" };
+        assert_eq!(as_of_admin("host").await.err(open()).await.0, 13);
+        let mut saver = as_of_admin("saver").await;
+        let opened = saver.ok(open()).await;
+        let close = doc! { "_closeBackup": opened.get("backup").unwrap().clone(), "$db": "admin" };
+        saver.ok(close).await;
+        // A cursor ends with the grant that it was opened by, a change stream too; other changes of users leave it alone.
+        let many = list((0..10).map(|i| doc! { "_id": i }.into()));
+        owner.ok(doc! { "insert": "many", "documents": many, "$db": "a" }).await;
+        let cursor = |reply: &Document| {
+            reply.get("cursor").and_then(Bson::as_doc).and_then(|c| c.get("id")).cloned().unwrap()
+        };
+        let find = owner.ok(doc! { "find": "many", "batchSize": 2, "$db": "a" }).await;
+        let stages = list([doc! { "$project": doc! { "_id": 1 } }.into()]);
+        let piped =
+            doc! { "aggregate": "many", "pipeline": stages, "cursor": doc! { "batchSize": 2 }, "$db": "a" };
+        let piped = owner.ok(piped).await;
+        let more = |reply: &Document| doc! { "getMore": cursor(reply), "collection": "many", "batchSize": 2, "$db": "a" };
+        boss.admin(doc! { "createUser": "another", "pwd": "x", "roles": list([]) }).await;
+        owner.ok(more(&find)).await;
+        boss.admin(doc! { "revokeRolesFromUser": "owner", "roles": grant("dbOwner", "a") }).await;
+        for opened in [&find, &piped] {
+            let (code, text) = owner.err(more(opened)).await;
+            assert_eq!(code, 13);
+            assert!(text.starts_with("not authorized for getMore with cursor id "), "{text}");
+        }
+        boss.admin(doc! { "grantRolesToUser": "owner", "roles": grant("dbOwner", "a") }).await;
+        owner.ok(more(&find)).await;
+        // Sessions of others, by their names.
+        let sessions = |user: &str| {
+            let users = list([doc! { "user": user, "db": "admin" }.into()]);
+            let stage = doc! { "$listLocalSessions": doc! { "users": users } };
+            doc! { "aggregate": 1, "pipeline": list([stage.into()]), "cursor": doc! {}, "$db": "admin" }
+        };
+        assert_eq!(owner.err(sessions("boss")).await.0, 13);
+        let id = Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![3; 16] });
+        owner.ok(doc! { "find": "t", "lsid": doc! { "id": id }, "$db": "a" }).await;
+        assert_eq!(owner.all(sessions("owner")).await.len(), 1);
+        assert_eq!(boss.all(sessions("owner")).await.len(), 1);
+        server.shut_down().await;
+    });
+}

@@ -7,6 +7,7 @@
 
 use crate::cursor_stats::CursorStats;
 use crate::lsid_text;
+use pando_auth::Authority;
 use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Millis, Namespace, Result, limits};
 use pando_bson::DocBuf;
@@ -31,6 +32,8 @@ pub struct CursorInfo {
     pub await_data: bool,
     /// The find or aggregate that opened it, for `currentOp` and slow `getMore` lines.
     pub command: Arc<DocBuf>,
+    /// What was allowed when it was opened; `None` where nobody asks, and for members.
+    pub asked: Option<Asked>,
     pub plan_summary: String,
     pub created_ms: Millis,
     /// Monotonic.
@@ -44,6 +47,15 @@ pub struct CursorInfo {
     pub held_bytes: u64,
     /// Of a member that follows: no bound applies.
     pub of_member: bool,
+}
+
+/// The opening command, whole, and what its user might do then: a cursor goes on while the command would still be allowed.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub command: &'static str,
+    pub db: String,
+    pub body: Arc<DocBuf>,
+    pub allowed: Arc<Authority>,
 }
 
 /// How many cursors there may be, and what they may hold.
@@ -430,6 +442,7 @@ mod tests {
             tailable: false,
             await_data: false,
             command: Arc::new(DocBuf::new()),
+            asked: None,
             plan_summary: String::new(),
             created_ms: 0,
             created: Duration::ZERO,

@@ -13,7 +13,7 @@ pub mod sessions;
 pub mod transaction;
 
 pub use cursor_stats::CursorStats;
-pub use cursors::{CursorInfo, Cursors, Pinned};
+pub use cursors::{Asked, CursorInfo, Cursors, Pinned};
 pub use sessions::Sessions;
 
 use pando_command::generic_args::SessionId;

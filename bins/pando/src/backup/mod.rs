@@ -35,7 +35,7 @@ Copies the files of one checkpoint and the oplog behind it into a new folder. Re
   --out DIR         the backup: a folder that does not exist yet, or is empty
   --host HOST:PORT  a running server, any member of a set (127.0.0.1:27017)
   --tls, --tlsCAFile ... it speaks TLS; the options of mongosh and of MongoDB's tools
-  -u, -p, --authenticationDatabase ...  as whom to log in (a backup takes the action fsync); without -p it is asked for
+  -u, -p, --authenticationDatabase ...  as whom to log in (who may read everything: the role backup, or root); without -p it is asked for
   --dbpath DIR      the data folder of a server that does not run
   --encryptionKeyFile KEY  with --dbpath: the master key of an encrypted folder
 

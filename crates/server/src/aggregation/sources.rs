@@ -1,6 +1,7 @@
 //! Documents of the first stages that read no collection: `$currentOp`, `$listSessions`, `$listLocalSessions`.
 
 use crate::statistics::operations::Want;
+use pando_auth::UserName;
 use pando_base::{Error, ErrorCode, Result, SessionId};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::OpCtx;
@@ -8,7 +9,7 @@ use pando_oplog::session::lsid_doc;
 use pando_session::Sessions;
 use std::time::Duration;
 
-/// The sessions that this node knows: the caller's own, or everybody's.
+/// The sessions that this node knows: the caller's own, those of users that are named, or everybody's.
 pub(super) fn sessions(
     known: &Sessions,
     ctx: &OpCtx,
@@ -22,20 +23,20 @@ pub(super) fn sessions(
             return Err(pando_command::request::wrong_type(stage, "allUsers", &v, &["bool"]));
         }
     };
-    let named = spec.get("users").and_then(|v| v.as_array()).is_some_and(|users| !users.is_empty());
-    if named && all_users {
+    let named: Vec<[u8; 32]> = spec.get("users").and_then(|v| v.as_array()).map(digests).unwrap_or_default();
+    if !named.is_empty() && all_users {
         return Err(Error::new(
             ErrorCode::UnsupportedFormat,
             format!("{stage} may not specify {{allUsers:true}} and {{users:[...]}} at the same time"),
         ));
     }
-    if named {
-        return Ok(Vec::new());
-    }
     let wall = ctx.env().clock.wall_ms();
     let own = ctx.owner().filter(|_| !all_users);
     let mut rows = known.all(ctx.env().clock.mono());
-    rows.retain(|(id, _)| own.is_none_or(|own| id.uid == own));
+    match named.is_empty() {
+        true => rows.retain(|(id, _)| own.is_none_or(|own| id.uid == own)),
+        false => rows.retain(|(id, _)| named.contains(&id.uid)),
+    }
     let row = |(id, idle): (SessionId, Duration)| {
         let mut b = DocBuilder::with_capacity(128);
         b.raw_doc("_id", &lsid_doc(&id));
@@ -43,6 +44,13 @@ pub(super) fn sessions(
         b.finish()
     };
     Ok(rows.into_iter().map(row).collect())
+}
+
+/// Of `[{user: .., db: ..}, ..]`.
+fn digests(users: &RawDoc) -> Vec<[u8; 32]> {
+    let text = |d: &RawDoc, name: &str| d.get(name).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
+    let of = |d: &RawDoc| UserName::new(text(d, "user"), text(d, "db")).digest();
+    users.iter().filter_map(|e| e.value().as_doc()).map(of).collect()
 }
 
 /// What a `$currentOp` asks for.

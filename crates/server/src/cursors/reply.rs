@@ -8,7 +8,7 @@ use pando_base::{Namespace, Result};
 use pando_bson::DocBuf;
 use pando_command::{Flags, OpCtx, Reply, Request, secrets};
 use pando_query::source::Source;
-use pando_session::CursorInfo;
+use pando_session::{Asked, CursorInfo};
 use std::sync::Arc;
 
 /// What a cursor is opened with.
@@ -36,6 +36,17 @@ impl Open {
             plan_summary: String::new(),
         }
     }
+}
+
+/// What has to be allowed still when the cursor goes on. `shown` is the command as it is told, most often the same.
+fn asked(ctx: &OpCtx, req: &Request<'_>, shown: &Arc<DocBuf>) -> Option<Asked> {
+    let allowed = ctx.client.login().last_authority()?.clone();
+    if ctx.client.is_internal() || !ctx.client.instance.asks_for_logins() {
+        return None;
+    }
+    let is_whole = shown.as_bytes() == req.body.as_bytes();
+    let body = if is_whole { shown.clone() } else { Arc::new(req.body.to_buf()) };
+    Some(Asked { command: req.name, db: req.db.to_owned(), body, allowed })
 }
 
 impl ClientCursors {
@@ -84,7 +95,10 @@ impl ClientCursors {
 
     fn park(&self, ctx: &OpCtx, req: &Request<'_>, open: Open, body: CursorBody, docs: u64) -> Result<i64> {
         let now = ctx.env().clock.mono();
+        // What each getMore tells of it; commands that open cursors carry no secrets of their own.
+        let command = Arc::new(secrets::shown(req.name, Flags::NONE, req.db, req.body).into_owned());
         let info = CursorInfo {
+            asked: asked(ctx, req, &command),
             ns: open.ns,
             lsid: ctx.lsid,
             owner: ctx.owner(),
@@ -92,8 +106,7 @@ impl ClientCursors {
             no_timeout: open.no_timeout,
             tailable: open.tailable,
             await_data: open.await_data,
-            // What each getMore tells of it; commands that open cursors carry no secrets of their own.
-            command: Arc::new(secrets::shown(req.name, Flags::NONE, req.db, req.body).into_owned()),
+            command,
             plan_summary: open.plan_summary,
             created_ms: ctx.env().clock.wall_ms(),
             created: now,

@@ -53,6 +53,8 @@ pub struct Config {
     pub security: Security,
     /// `auditLog`; `None` without an audit log.
     pub audit: Option<Audit>,
+    /// Permissions that new files and folders do not get; `None` = those that the process was started with.
+    pub umask: Option<u32>,
     pub set_parameters: Vec<(String, String)>,
     /// The command line (`getCmdLineOpts.argv`).
     pub argv: Vec<String>,
@@ -105,6 +107,7 @@ impl Default for Config {
             repair: false,
             security: Security::default(),
             audit: None,
+            umask: Some(OWN_FILES),
             set_parameters: Vec::new(),
             argv: Vec::new(),
             parsed: Document::new(),
@@ -142,6 +145,7 @@ impl Config {
         c.tls = tls::read(s, cwd)?;
         c.security = security::of_settings(s, cwd)?;
         c.audit = audit::of_settings(s, cwd)?;
+        let mut honors_system = false;
         for (name, text) in s.pairs("setParameter") {
             match name.as_str() {
                 "logLevel" => c.log.verbosity = level(name, text)?,
@@ -151,8 +155,16 @@ impl Config {
                     })?;
                     component_levels(&mut c.log.components, "", &tree)?;
                 }
+                "processUmask" => c.umask = Some(umask(text)?),
+                "honorSystemUmask" => honors_system = matches!(text.as_str(), "true" | "1"),
                 _ => c.set_parameters.push((name.clone(), text.clone())),
             }
+        }
+        if honors_system {
+            if c.umask != Some(OWN_FILES) {
+                return Err("BadValue: honorSystemUmask and processUmask do not go together".to_owned());
+            }
+            c.umask = None;
         }
         if s.flag("security.javascriptEnabled") && !s.flag("noscripting") {
             c.set_parameters.push(("javascriptEnabled".to_owned(), "true".to_owned()));
@@ -182,6 +194,8 @@ impl Config {
             params.set_at_startup(name, text).map_err(|e| e.message.to_string())?;
         }
         params.force_int(Param::slowOpThresholdMs, self.slow_ms);
+        params.force_int(Param::processUmask, i64::from(self.umask.unwrap_or(OWN_FILES)));
+        params.force_int(Param::honorSystemUmask, i64::from(self.umask.is_none()));
         params.force_double(Param::slowOpSampleRate, self.slow_sample_rate);
         if let Some(ms) = self.flush_ms {
             params.force_int(Param::journalCommitInterval, ms);
@@ -201,6 +215,15 @@ impl Config {
             })
             .collect()
     }
+}
+
+/// Files and folders are their owner's alone.
+const OWN_FILES: u32 = 0o077;
+
+/// Octal digits; only what the group and others get can be taken away, or nobody could read the files.
+fn umask(text: &str) -> Result<u32, Refusal> {
+    let mask = u32::from_str_radix(text, 8).ok().filter(|mask| mask & !OWN_FILES == 0);
+    mask.ok_or_else(|| format!("BadValue: processUmask is an octal number from 0 to 077, not '{text}'"))
 }
 
 fn network(c: &mut Config, s: &Settings) -> Result<(), Refusal> {
@@ -472,6 +495,18 @@ mod tests {
         assert!(config("--replSet rs --enableMajorityReadConcern").unwrap().majority_reads);
         assert!(!config("--replSet rs --enableMajorityReadConcern=false").unwrap().majority_reads);
         assert!(!config("--replSet rs --enableMajorityReadConcern false").unwrap().majority_reads);
+    }
+
+    #[test]
+    fn files_are_their_owners_alone_unless_somebody_says_otherwise() {
+        let mask = |options: &str| config(options).map(|c| c.umask);
+        assert_eq!(mask(""), Ok(Some(0o077)));
+        assert_eq!(mask("--setParameter processUmask=0027"), Ok(Some(0o027)));
+        assert_eq!(mask("--setParameter honorSystemUmask=true"), Ok(None));
+        for bad in ["99", "0770", "x"] {
+            assert!(mask(&format!("--setParameter processUmask={bad}")).is_err(), "{bad}");
+        }
+        assert!(mask("--setParameter processUmask=0 --setParameter honorSystemUmask=true").is_err());
     }
 
     #[test]

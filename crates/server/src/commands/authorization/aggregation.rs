@@ -114,7 +114,7 @@ impl Asked<'_> {
             "$indexStats" => who.may(own, &[IndexStats]),
             "$planCacheStats" => who.may(own, &[PlanCacheRead]),
             "$currentOp" => of_all(Inprog),
-            "$listLocalSessions" | "$listSessions" => of_all(ListSessions),
+            "$listLocalSessions" | "$listSessions" => of_all(ListSessions) && self.may_list_users(v),
             "$changeStream" => {
                 let of_cluster = v.as_doc().is_some_and(|d| is_on(d, "allChangesForCluster"));
                 match coll {
@@ -125,6 +125,19 @@ impl Asked<'_> {
             }
             _ => return None,
         })
+    }
+
+    /// Sessions of users that are named: only one's own are for everybody.
+    fn may_list_users(&self, v: Value<'_>) -> bool {
+        let users = v.as_doc().and_then(|d| d.get("users")).and_then(|v| v.as_array());
+        let is_own = |d: &RawDoc| {
+            has_unique_names(d)
+                && self.who.user().is_some_and(|own| {
+                    text(d, "user") == Some(own.user.as_str()) && text(d, "db") == Some(own.db.as_str())
+                })
+        };
+        let mut named = users.into_iter().flatten().filter_map(|e| e.value().as_doc());
+        named.all(is_own) || self.who.may_on_cluster(ListSessions)
     }
 
     /// What a stage reads or writes beside its input.

@@ -62,13 +62,16 @@ fn may_write(who: &Authority, body: &RawDoc, target: Target<'_>, actions: &[Acti
 }
 
 pub(super) static CHECKS: &[(&str, Check<Server>)] = &[
+    ("_closeBackup", operations::backup),
+    ("_mergeAuthzCollections", principals::merge),
+    ("_openBackup", operations::backup),
+    ("_readBackup", operations::backup),
     ("aggregate", aggregation::aggregate),
     ("applyOps", writes::apply_ops),
     ("bulkWrite", writes::bulk_write),
     ("cloneCollectionAsCapped", definitions::clone_as_capped),
     ("collMod", definitions::coll_mod),
     ("create", definitions::create),
-    ("_mergeAuthzCollections", principals::merge),
     ("createRole", principals::create_role),
     ("createUser", principals::create_user),
     ("currentOp", operations::current_op),

@@ -16,6 +16,18 @@ pub(super) fn of_its_own(_: &Server, _: &OpCtx, _: &Request<'_>, _: &Authority) 
     Ok(true)
 }
 
+/// The files of a backup hold everything, so whoever gets them must be allowed to read everything: as `backup` and `root` are.
+pub(super) fn backup(_: &Server, _: &OpCtx, _: &Request<'_>, who: &Authority) -> Result<bool> {
+    let apart = [
+        ("admin", "system.users"),
+        ("admin", "system.roles"),
+        ("local", "oplog.rs"),
+        ("config", "transactions"),
+    ];
+    Ok(who.may_on_all_normal(&[Find])
+        && apart.iter().all(|(db, coll)| who.may(Target::Collection(db, coll), &[Find])))
+}
+
 pub(super) fn current_op(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
     let own = req.body.get("$ownOps").is_some_and(|v| v.is_truthy());
     Ok(own || who.may_on_cluster(Inprog))

@@ -100,10 +100,8 @@ pub(super) fn merge(_: &Server, _: &OpCtx, req: &Request<'_>, who: &Authority) -
     if req.body.get("drop").is_some_and(|v| v.is_truthy()) {
         actions.extend([DropUser, DropRole]);
     }
-    let everywhere = match text(req.body, "db").filter(|db| !db.is_empty()) {
-        Some(db) => who.may(Target::Database(db), &actions),
-        None => who.may_on_all_normal(&actions),
-    };
+    // Everywhere, whatever database's are merged: their roles may be of any.
+    let everywhere = who.may_on_all_normal(&actions);
     let reads = ["tempUsersCollection", "tempRolesCollection"].into_iter().all(|name| {
         let place = text(req.body, name).and_then(|place| place.split_once('.'));
         place.is_none_or(|(db, coll)| who.may(Target::Collection(db, coll), &[Find]))
