@@ -22,6 +22,11 @@ pub fn enter(by: Arc<dyn Originator>) -> Works {
     Works(CURRENT.replace(Some(by)))
 }
 
+/// Whether somebody did; the server itself is nobody.
+pub fn is_known() -> bool {
+    CURRENT.with_borrow(Option::is_some)
+}
+
 /// Who caused what happens on this thread; `None` = the server itself.
 pub fn current() -> Option<Who> {
     CURRENT.with_borrow(|by| by.as_ref().map(|by| by.who()))

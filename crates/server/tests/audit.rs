@@ -423,6 +423,21 @@ fn users_written_past_their_commands_are_recorded_without_credentials() {
             )
         };
         assert_eq!(trail.told(), [of("", "insert"), of(",\"a\":1", "update"), of(",\"a\":1", "remove")]);
+        // As entries of an oplog, too: they are whose who applies them.
+        let user = doc! { "_id": "test.eve", "user": "eve", "db": "test", "credentials": doc! { "x": "s3cret" }, "roles": none() };
+        let change = doc! { "$v": 2, "diff": doc! { "u": doc! { "a": 1 } } };
+        let (users, id) = ("admin.system.users", || doc! { "_id": "test.eve" });
+        for entry in [
+            doc! { "op": "i", "ns": users, "o": user },
+            doc! { "op": "u", "ns": users, "o2": id(), "o": change },
+            doc! { "op": "d", "ns": users, "o": id() },
+            doc! { "op": "c", "ns": "test.$cmd", "o": doc! { "create": "applied" } },
+        ] {
+            c.ok(doc! { "applyOps": list(vec![entry]) }).await;
+        }
+        let told = trail.told();
+        assert_eq!(told[..3], [of("", "insert"), of(",\"a\":1", "update"), of(",\"a\":1", "remove")]);
+        assert!(told.iter().any(|t| t.starts_with("createCollection {\"ns\":\"test.applied\"}")), "{told:?}");
         server.shut_down().await;
     });
 }

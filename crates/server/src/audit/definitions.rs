@@ -9,7 +9,7 @@
 use crate::principals::{roles_ns, users_ns};
 use pando_access::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
 use pando_access::{Collection, IndexSpec, WriteOp, WriteUnit};
-use pando_audit::{AuditLog, Event, IndexBuild, Mutation, Pending, Who};
+use pando_audit::{AuditLog, Event, IndexBuild, Mutation, Pending, Who, originator};
 use pando_base::panics::poisoned;
 use pando_base::{ErrorCode, Namespace, Result, Uuid};
 use pando_bson::RawDoc;
@@ -39,8 +39,7 @@ impl Audited {
         unit.when_certain(move || events.iter().for_each(|e| log.record(&who, e)));
     }
     /// A command for users and roles has said what its writes are about.
-    fn by_command(&self, unit: &mut WriteUnit) {
-        let Some(pending) = Pending::current() else { return };
+    fn by_command(&self, unit: &mut WriteUnit, pending: Pending) {
         let (log, who) = (self.log.clone(), self.log.originator());
         unit.when_certain(move || {
             if let Some(event) = pending.take() {
@@ -50,7 +49,7 @@ impl Audited {
     }
     /// A document was written by an operation of the path of users.
     fn written(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, coll: &Collection, doc: &RawDoc, by: Mutation) {
-        if unit.is_applying() {
+        if is_of_another(unit) {
             return;
         }
         let ns = &coll.ns;
@@ -61,12 +60,18 @@ impl Audited {
                 Mutation::Update => {}
             }
         } else if ns.db() == "admin" && (*ns == users_ns() || *ns == roles_ns()) {
-            match op.of_server {
-                false => self.after(unit, vec![Event::direct_auth_mutation(ns, doc, by)]),
-                true => self.by_command(unit),
+            match Pending::current().filter(|_| op.of_server && !unit.is_applying()) {
+                Some(pending) => self.by_command(unit, pending),
+                // Writes of users, and entries that they apply (`applyOps`).
+                None => self.after(unit, vec![Event::direct_auth_mutation(ns, doc, by)]),
             }
         }
     }
+}
+
+/// Applied because another member did it. What a client applies (`applyOps`) is its own.
+fn is_of_another(unit: &WriteUnit) -> bool {
+    unit.is_applying() && !originator::is_known()
 }
 
 impl OpObserver for Audited {
@@ -90,7 +95,7 @@ impl OpObserver for Audited {
             }
             _ => None,
         };
-        if unit.is_applying() {
+        if is_of_another(unit) {
             return Ok(());
         }
         if let Defined::BuildStarted { build, .. } = event {
