@@ -89,6 +89,8 @@ pub(super) enum Loss {
     /// The process or the machine had died.
     Crash,
     Rollback,
+    /// Some by the one and some by the other.
+    CrashInRollback,
     /// Neither: it must not happen.
     Unexplained,
 }
@@ -135,8 +137,7 @@ impl Log {
         let marks = (now.boots, now.rbid);
         let why = loss(self.seen.replace(marks), self.rolling_back, marks, now.state);
         // A member that is taken out of the set meanwhile says so, and goes on.
-        self.rolling_back = now.state == MemberState::Rollback
-            || (self.rolling_back && now.state == MemberState::Removed && why == Loss::Rollback);
+        self.rolling_back = goes_on_rolling_back(why, now.state);
         let visible = log.visible();
         let mut gone = Vec::new();
         if why != Loss::Unexplained || visible < self.visible {
@@ -171,10 +172,17 @@ impl Log {
 fn loss(before: Option<(u32, i32)>, was_rolling_back: bool, marks: (u32, i32), now: MemberState) -> Loss {
     match before {
         Some(before) if before.1 != marks.1 => Loss::Rollback,
-        Some(before) if before.0 != marks.0 && !was_rolling_back => Loss::Crash,
+        Some(before) if before.0 != marks.0 && was_rolling_back => Loss::CrashInRollback,
+        Some(before) if before.0 != marks.0 => Loss::Crash,
         _ if was_rolling_back || now == MemberState::Rollback => Loss::Rollback,
         _ => Loss::Unexplained,
     }
+}
+
+/// Whether a member is in the middle of a rollback, for all that can be seen. One that is taken out of the set meanwhile says so, and goes on; that
+/// it was rolling back may have been seen by its mark alone.
+fn goes_on_rolling_back(why: Loss, now: MemberState) -> bool {
+    now == MemberState::Rollback || (now == MemberState::Removed && why == Loss::Rollback)
 }
 
 /// One moment: what is, what was at the last one, and what happened in between.
@@ -331,11 +339,23 @@ mod tests {
     #[test]
     fn who_dies_in_the_middle_of_a_rollback_has_rolled_back() {
         use MemberState::{Rollback, Secondary};
-        assert_eq!(loss(Some((2, 2)), true, (3, 2), Secondary), Loss::Rollback);
+        assert_eq!(loss(Some((2, 2)), true, (3, 2), Secondary), Loss::CrashInRollback);
         assert_eq!(loss(Some((2, 2)), false, (3, 2), Secondary), Loss::Crash);
         assert_eq!(loss(Some((2, 1)), false, (3, 2), Secondary), Loss::Rollback);
         assert_eq!(loss(Some((2, 1)), false, (2, 1), Rollback), Loss::Rollback);
         assert_eq!(loss(Some((2, 1)), false, (2, 1), Secondary), Loss::Unexplained);
         assert_eq!(loss(None, false, (1, 1), Secondary), Loss::Unexplained);
+    }
+
+    #[test]
+    fn a_rollback_of_a_member_that_is_taken_out_goes_on() {
+        use MemberState::{Removed, Rollback, Secondary};
+        assert!(goes_on_rolling_back(Loss::Unexplained, Rollback));
+        // Its mark was seen, and the state never.
+        assert!(goes_on_rolling_back(Loss::Rollback, Removed));
+        assert!(
+            !goes_on_rolling_back(Loss::Unexplained, Removed)
+                && !goes_on_rolling_back(Loss::Rollback, Secondary)
+        );
     }
 }

@@ -37,7 +37,9 @@ impl Invariant for Rule {
         for (who, why, lost) in look.gone {
             // Whoever was never seen to roll back is judged by what is known now.
             let known = self.begun.get(who).copied().unwrap_or(look.committed.newest());
-            let mut committed = lost.iter().filter(|e| *why != Loss::Crash && look.committed.holds(e));
+            let mut committed = lost
+                .iter()
+                .filter(|e| !matches!(why, Loss::Crash | Loss::CrashInRollback) && look.committed.holds(e));
             let needed = |e: &&Entry| e.at.ts <= known.ts || !is_on_a_majority_without(look, *who, e);
             if let Some(e) = committed.find(needed) {
                 problems.push(format!("member {who} rolled {} back, which is committed", e.at));

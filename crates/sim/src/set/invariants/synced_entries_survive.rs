@@ -1,6 +1,7 @@
 //! What a member called durable is there after any crash (INV-14, INV-24).
 
 use super::{Invariant, Problems};
+use crate::set::committed::Entry;
 use crate::set::look::{Look, Loss};
 use pando_base::Timestamp;
 use std::collections::BTreeMap;
@@ -13,9 +14,15 @@ pub(super) struct Rule {
 
 impl Invariant for Rule {
     fn look(&mut self, look: &Look<'_>, problems: &mut Problems) {
-        for (who, _, lost) in look.gone.iter().filter(|(_, why, _)| *why == Loss::Crash) {
+        for (who, why, lost) in look.gone {
             let synced = self.synced.get(who).copied().unwrap_or_default();
-            if let Some(e) = lost.iter().find(|e| e.at.ts <= synced) {
+            // A rollback takes out what is synced, too, but nothing that is committed.
+            let must_stay = |e: &&Entry| match why {
+                Loss::Crash => e.at.ts <= synced,
+                Loss::CrashInRollback => e.at.ts <= synced && look.committed.holds(e),
+                Loss::Rollback | Loss::Unexplained => false,
+            };
+            if let Some(e) = lost.iter().find(must_stay) {
                 problems.push(format!("member {who} lost {} by a crash; it was synced up to {synced}", e.at));
             }
         }
