@@ -35,6 +35,10 @@ impl Args {
                 return Err(format!("there is no option {said}"));
             }
         }
+        let secrets = ["password", "tlsCertificateKeyFilePassword", "sslPEMKeyPassword"]
+            .map(|name| out.get(name).unwrap_or_default());
+        // Where that cannot be done they stay to be seen, as with any other program.
+        let _ = pando_env_tokio::arguments::hide(&secrets);
         Ok(out)
     }
     pub(crate) fn get(&self, name: &str) -> Option<&str> {

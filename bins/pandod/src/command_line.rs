@@ -1,10 +1,10 @@
 //! What the binary does with its command line: mongod's.
 
 use crate::{exit, start, version};
-use pando_env_tokio::{lock, process};
+use pando_env_tokio::{arguments, lock, process};
 use pando_shell::Config;
 use pando_shell::log::Destination;
-use pando_shell::options::{Refusal, parse};
+use pando_shell::options::{Refusal, parse, secrets_of};
 use std::time::Duration;
 
 /// Runs until the server ends; `argv` has a program's name in front. One of [`exit`].
@@ -19,6 +19,8 @@ pub fn run(program: &str, argv: Vec<String>) -> u8 {
 }
 
 fn serve(program: &str, argv: Vec<String>) -> Result<u8, Refusal> {
+    // Where that cannot be done they stay to be seen, as with any other program.
+    let _ = arguments::hide(&secrets_of(&argv));
     let given = parse::command_line(argv.get(1..).unwrap_or_default())?;
     if given.flag("help") {
         print!("{}", parse::help(program));

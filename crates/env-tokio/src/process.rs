@@ -106,7 +106,7 @@ fn exit_code(child: &mut Child) -> io::Result<i32> {
 }
 
 fn background_command() -> Command {
-    let mut args = std::env::args_os();
+    let mut args = crate::arguments::given();
     let name = args.next().unwrap_or_default();
     let mut command = Command::new(program(&name));
     command
@@ -154,7 +154,7 @@ const AGAIN: &str = "PANDOD_STARTED_AGAIN";
 /// Becomes a new run of the same program with the same arguments; returns only when that fails.
 pub fn start_again() -> io::Error {
     use std::os::unix::process::CommandExt;
-    let mut args = std::env::args_os();
+    let mut args = crate::arguments::given();
     let name = args.next().unwrap_or_default();
     match std::env::current_exe() {
         Ok(exe) => {

@@ -11,3 +11,4 @@ mod yaml;
 
 pub use config::Config;
 pub use parse::{Refusal, Settings};
+pub use tls::secrets_of;

@@ -240,6 +240,18 @@ pub(super) fn without_secrets(argv: Vec<String>) -> Vec<String> {
     shown
 }
 
+/// The secrets themselves.
+pub fn secrets_of(argv: &[String]) -> Vec<&str> {
+    let shown = without_secrets(argv.to_vec());
+    let differs = argv.iter().zip(shown).filter(|(arg, shown)| *arg != shown);
+    differs
+        .map(|(arg, shown)| match shown == HIDDEN {
+            true => arg.as_str(),
+            false => arg.split_once('=').map_or("", |(_, secret)| secret),
+        })
+        .collect()
+}
+
 /// The same of the settings as a tree.
 pub(super) fn hide_secrets(parsed: &mut Document) {
     SECRETS.iter().flat_map(|s| s.all()).for_each(|key| hide(parsed, key));
