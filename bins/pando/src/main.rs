@@ -40,6 +40,8 @@ const COMMANDS: &[Command] = &[
 ];
 
 fn main() -> ExitCode {
+    // Backups, dumps, keys and data are their owner's alone.
+    pando_env_tokio::process::set_umask(0o077);
     let args: Vec<String> = std::env::args().skip(1).collect();
     let Some(name) = args.first() else {
         print!("{}", usage());

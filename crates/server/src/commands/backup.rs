@@ -6,7 +6,7 @@ use crate::config::VERSION;
 use pando_base::limits;
 use pando_storage::PinnedKind;
 
-pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+pub(super) async fn open(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     req.check("_openBackup", &[])?;
     if server.replication.member.is_replicated() && !server.replication.member.is_readable() {
         let text = "node is not in primary or recovering state";
@@ -14,7 +14,8 @@ pub(super) async fn open(server: &Server, _: &OpCtx, req: Request<'_>) -> Result
     }
     server.upkeep.backups.check_room()?;
     let committed = server.replication.committed();
-    server.upkeep.checkpoints.take().await?;
+    // What has been acknowledged is in it, also what waits for the log's next sync.
+    server.upkeep.checkpoints.take_now(ctx).await?;
     let kept = server.sessions.kept()?;
     let storage = server.storage.clone();
     let pinned = server.instance.env.offload(move || storage.pin_checkpoint()).await;
