@@ -62,7 +62,6 @@ macro_rules! params {
 }
 
 params! {
-    honorSystemUmask START Bool(false);
     KeysRotationIntervalSec START Int(7_776_000, 1, MAX32);
     acceptApiVersion2 START Bool(false);
     allowDiskUseByDefault BOTH Bool(true);
@@ -100,6 +99,7 @@ params! {
     flowControlTicketAdderConstant BOTH Int(1000, 0, MAX32);
     flowControlTicketMultiplierConstant BOTH Double(1.05, 1.0, f64::MAX);
     forceRollbackViaRefetch TEST Bool(false);
+    honorSystemUmask START Bool(false);
     indexMaxNumGeneratedKeysPerDocument START Int(100_000, 1, MAX32);
     initialSyncMethod START Text("logical");
     initialSyncSourceReadPreference START Text("");
