@@ -200,6 +200,10 @@ impl ActionSet {
     pub fn contains_all(self, other: ActionSet) -> bool {
         other.without(self).is_empty()
     }
+    /// Whether the two have an action in common.
+    pub fn has_any(self, other: ActionSet) -> bool {
+        self.0.iter().zip(other.0).any(|(a, b)| a & b != 0)
+    }
     pub fn is_empty(self) -> bool {
         self == ActionSet::NONE
     }

@@ -32,8 +32,15 @@ impl Privileges {
     }
     /// Whether everything is allowed there.
     pub fn allows(&self, target: Target<'_>, actions: ActionSet) -> bool {
-        let covering = self.0.iter().filter(|(on, _)| on.covers(target));
-        covering.fold(ActionSet::NONE, |all, (_, allowed)| all.or(*allowed)).contains_all(actions)
+        // Only those that bring some of the actions are worth a look at their resource, and no more of them than it takes.
+        let mut all = ActionSet::NONE;
+        actions.is_empty()
+            || self.0.iter().filter(|(on, allowed)| allowed.has_any(actions) && on.covers(target)).any(
+                |(_, allowed)| {
+                    all = all.or(*allowed);
+                    all.contains_all(actions)
+                },
+            )
     }
     /// Whether everything is allowed on all normal resources together.
     pub fn allows_on_all_normal(&self, actions: ActionSet) -> bool {
