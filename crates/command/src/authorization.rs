@@ -143,7 +143,9 @@ mod tests {
         for n in [0, 1, 2, 15, 16, 17, 18, 40] {
             for again in [None, Some(0), Some(n / 2), Some(n)] {
                 let mut b = DocBuilder::new();
-                (0..n).for_each(|i| drop(b.i32(&format!("f{i}"), 1)));
+                for i in 0..n {
+                    b.i32(&format!("f{i}"), 1);
+                }
                 if let Some(i) = again {
                     b.i32(&format!("f{i}"), 2);
                 }
