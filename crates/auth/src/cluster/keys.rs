@@ -60,15 +60,17 @@ impl ClusterKeys {
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Reads the file again: from now on its keys count. Whoever is logged in stays so. A file that cannot be used changes nothing.
-    pub fn read_again(&self) -> Result<()> {
-        let keyfile = Arc::new((self.reads)()?);
+    /// What the file holds now; nothing changes by it.
+    pub fn read_again(&self) -> Result<Keyfile> {
+        (self.reads)()
+    }
+    /// From now on these keys count. Whoever is logged in stays so.
+    pub fn replace(&self, keyfile: Keyfile) {
         let mut state = self.lock();
-        state.keyfile = keyfile;
+        state.keyfile = Arc::new(keyfile);
         state.accepted.clear();
         self.speaks.store(0, Relaxed);
         self.salted.clear();
-        Ok(())
     }
 
     /// Begins a login to another member: the conversation, and its first message.
@@ -181,7 +183,9 @@ mod tests {
         *text.lock().unwrap() = "short".to_owned();
         assert!(read.read_again().is_err() && logs_in(&read, &old) && logs_in(&old, &read));
         *text.lock().unwrap() = NEW.to_owned();
-        read.read_again().unwrap();
+        let new_keys = read.read_again().unwrap();
+        assert!(logs_in(&read, &old), "reading changes nothing");
+        read.replace(new_keys);
         assert!(
             !logs_in(&read, &old) && logs_in(&read, &new) && logs_in(&new, &read) && !logs_in(&old, &read)
         );

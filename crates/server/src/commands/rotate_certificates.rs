@@ -12,10 +12,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             _ => return Err(arg.unknown()),
         }
     }
-    // The keys first: they are one file, and replaced as a whole.
-    if let Some(keys) = server.config.cluster_auth.keys() {
-        keys.read_again()?;
-    }
+    let keys = server.config.cluster_auth.keys();
+    let read = keys.map(|keys| keys.read_again()).transpose()?;
     let text = match &server.config.certificates {
         Some(certificates) => {
             certificates.rotate(&ctx.env().log).await?;
@@ -23,6 +21,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
         None => "There are no certificates to read again: TLS is not used",
     };
+    // Everything could be read.
+    if let (Some(keys), Some(read)) = (keys, read) {
+        keys.replace(read);
+    }
     ctx.env().log.info(Component::Network, 4_913_400, text, |a| {
         if let Some(text) = message {
             a.str("message", text);
