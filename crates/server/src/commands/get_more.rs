@@ -73,7 +73,7 @@ fn is_still_allowed(server: &Server, ctx: &OpCtx, asked: Option<&Asked>) -> Resu
     if Arc::ptr_eq(&who, &asked.allowed) {
         return Ok(true);
     }
-    let Some(command) = server.registry.find(asked.command) else { return Ok(true) };
+    let Some(command) = server.registry.find(asked.command) else { return Ok(false) };
     let req = Request {
         name: command.name,
         invoked_as: command.name,

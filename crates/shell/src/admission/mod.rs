@@ -77,9 +77,11 @@ impl Admission {
     /// `is_member` is asked only where it decides.
     pub fn admit(&self, peer: Peer<'_>, now: Now, is_member: impl FnOnce() -> bool) -> Verdict {
         let address = peer.remote.parse::<SocketAddr>().ok().map(|a| a.ip().to_canonical());
-        if let (Some(address), Some(allowed)) = (address, &self.allowed)
-            && !allowed.contain(address)
-        {
+        let is_listed = |allowed: &Sources| match address {
+            Some(address) => allowed.contain(address),
+            None => peer.local.starts_with('/'),
+        };
+        if !self.allowed.as_ref().is_none_or(is_listed) {
             return Verdict::NotAllowed;
         }
         let exempt = match address {
@@ -134,6 +136,7 @@ mod tests {
         assert_eq!(verdict(tcp("[::ffff:10.0.0.7]:5"), 1), Verdict::Served);
         assert_eq!(verdict(tcp("10.0.0.7:5"), 2), Verdict::NoRoom);
         assert_eq!(verdict(tcp("10.1.0.7:5"), 2), Verdict::Exempt);
+        assert_eq!(verdict(tcp("nowhere"), 0), Verdict::NotAllowed, "no address, and no Unix socket");
         assert_eq!(verdict(UNIX, 2), Verdict::Exempt);
         let other = Peer { local: "/run/mongodb-27017.sock", ..UNIX };
         assert_eq!(verdict(other, 2), Verdict::NoRoom);
