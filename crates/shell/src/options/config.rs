@@ -145,7 +145,6 @@ impl Config {
         c.tls = tls::read(s, cwd)?;
         c.security = security::of_settings(s, cwd)?;
         c.audit = audit::of_settings(s, cwd)?;
-        let mut honors_system = false;
         for (name, text) in s.pairs("setParameter") {
             match name.as_str() {
                 "logLevel" => c.log.verbosity = level(name, text)?,
@@ -155,17 +154,12 @@ impl Config {
                     })?;
                     component_levels(&mut c.log.components, "", &tree)?;
                 }
-                "processUmask" => c.umask = Some(umask(text)?),
-                "honorSystemUmask" => honors_system = matches!(text.as_str(), "true" | "1"),
+                // Of the process, which has them before there are parameters.
+                "processUmask" | "honorSystemUmask" => {}
                 _ => c.set_parameters.push((name.clone(), text.clone())),
             }
         }
-        if honors_system {
-            if c.umask != Some(OWN_FILES) {
-                return Err("BadValue: honorSystemUmask and processUmask do not go together".to_owned());
-            }
-            c.umask = None;
-        }
+        c.umask = umask(s.pairs("setParameter"))?;
         if s.flag("security.javascriptEnabled") && !s.flag("noscripting") {
             c.set_parameters.push(("javascriptEnabled".to_owned(), "true".to_owned()));
         }
@@ -220,8 +214,22 @@ impl Config {
 /// Files and folders are their owner's alone.
 const OWN_FILES: u32 = 0o077;
 
-/// Octal digits; only what the group and others get can be taken away, or nobody could read the files.
-fn umask(text: &str) -> Result<u32, Refusal> {
+/// `processUmask`, unless `honorSystemUmask` leaves it to whoever starts the process.
+fn umask(parameters: &[(String, String)]) -> Result<Option<u32>, Refusal> {
+    let given = |name: &str| parameters.iter().find(|(n, _)| n == name).map(|(_, text)| text.as_str());
+    let mask = given("processUmask").map_or(Ok(OWN_FILES), octal)?;
+    match given("honorSystemUmask") {
+        None | Some("false" | "0") => Ok(Some(mask)),
+        Some("true" | "1") if mask == OWN_FILES => Ok(None),
+        Some("true" | "1") => {
+            Err("BadValue: honorSystemUmask and processUmask do not go together".to_owned())
+        }
+        Some(text) => Err(format!("BadValue: honorSystemUmask is true or false, not '{text}'")),
+    }
+}
+
+/// Only what the group and others get can be taken away, or nobody could read the files.
+fn octal(text: &str) -> Result<u32, Refusal> {
     let mask = u32::from_str_radix(text, 8).ok().filter(|mask| mask & !OWN_FILES == 0);
     mask.ok_or_else(|| format!("BadValue: processUmask is an octal number from 0 to 077, not '{text}'"))
 }
@@ -506,6 +514,7 @@ mod tests {
         for bad in ["99", "0770", "x"] {
             assert!(mask(&format!("--setParameter processUmask={bad}")).is_err(), "{bad}");
         }
+        assert!(mask("--setParameter honorSystemUmask=perhaps").is_err());
         assert!(mask("--setParameter processUmask=0 --setParameter honorSystemUmask=true").is_err());
     }
 
