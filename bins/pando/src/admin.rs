@@ -41,9 +41,17 @@ impl Admin {
         if !keyfile.exists() {
             let write = || {
                 std::fs::create_dir_all(&folder)?;
-                let mut file =
-                    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&keyfile)?;
-                file.write_all(random(limits::KEY_MADE_BYTES).as_bytes())
+                // Under another name until it is whole: a start that was ended meanwhile leaves no half of a key.
+                let new = folder.join("keyfile.new");
+                let mut file = std::fs::OpenOptions::new()
+                    .write(true)
+                    .create(true)
+                    .truncate(true)
+                    .mode(0o600)
+                    .open(&new)?;
+                file.write_all(random(limits::KEY_MADE_BYTES).as_bytes())?;
+                file.sync_all()?;
+                std::fs::rename(&new, &keyfile)
             };
             write().map_err(|e| failed(words(&e)))?;
         }
@@ -66,10 +74,11 @@ impl Admin {
         let limit = Duration::from_millis(limits::SET_START_MS);
         let until = env.clock.mono() + limit;
         let password = random(limits::PASSWORD_MADE_BYTES).replace(['+', '/'], "x");
-        let mut why = String::new();
+        let (mut why, mut tried) = (String::new(), false);
         loop {
             for host in hosts {
-                match create_at(pool, host, &password, limit).await {
+                match create_at(pool, host, (&password, &mut tried), limit).await {
+                    Ok(Some(Made::Before)) if tried => return Ok(Made::Now(password)),
                     Ok(Some(made)) => return Ok(made),
                     Ok(None) => {}
                     Err(e) => why = e,
@@ -83,8 +92,14 @@ impl Admin {
     }
 }
 
-/// `None` where it is no primary.
-async fn create_at(pool: &Pool, host: &str, password: &str, limit: Duration) -> Result<Option<Made>, String> {
+/// `None` where it is no primary. `tried` says that there were no users, and that the user was asked for: one that is there by the next look is it,
+/// whose reply was lost.
+async fn create_at(
+    pool: &Pool,
+    host: &str,
+    (password, tried): (&str, &mut bool),
+    limit: Duration,
+) -> Result<Option<Made>, String> {
     let hello = pool.call(host, &command(doc! { "hello": 1 }), Retry::Idempotent, limit).await;
     let hello = hello.map_err(|f| f.to_string())?;
     if !hello.get("isWritablePrimary").is_some_and(|v| v.is_truthy()) {
@@ -99,6 +114,7 @@ async fn create_at(pool: &Pool, host: &str, password: &str, limit: Duration) -> 
         "createUser": ADMIN, "pwd": password, "roles": vec![pando_bson::Bson::from("root")],
         "writeConcern": { "w": "majority" }
     };
+    *tried = true;
     let created = pool.call(host, &command(create), Retry::NotIdempotent, limit).await;
     created.map(|_| Some(Made::Now(password.to_owned()))).map_err(|f| f.to_string())
 }

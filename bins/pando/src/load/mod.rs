@@ -135,7 +135,12 @@ impl Loading {
             }
         }
         progress.finish();
-        principals::merge(&mut self.client, &metas, self.drop).await?;
+        // With some of them missing, users that the dump has would be taken for others, and go.
+        let is_whole =
+            metas.iter().filter_map(|m| principals::beside(&m.place)).all(|p| !self.failed.contains_key(&p));
+        if is_whole {
+            principals::merge(&mut self.client, &metas, self.drop).await?;
+        }
         if let Some(replay) = self.replay.take() {
             let n = replay.run(&mut self.client, &mut self.indexes).await?;
             eprintln!("{n} entries of the oplog replayed");

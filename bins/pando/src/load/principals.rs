@@ -20,7 +20,7 @@ pub(super) fn beside(place: &Place) -> Option<Place> {
 
 /// Has the server take over what was loaded. With `drop` other users and roles go.
 pub(super) async fn merge(client: &mut Client, metas: &[Meta], drop: bool) -> Result<(), String> {
-    let of = |own: &str| metas.iter().map(|m| &m.place).find(|p| p.coll == own).and_then(beside);
+    let of = |own: &str| metas.iter().filter(|m| m.place.coll == own).find_map(|m| beside(&m.place));
     let (users, roles) = (of("system.users"), of("system.roles"));
     if users.is_none() && roles.is_none() {
         return Ok(());
@@ -34,4 +34,17 @@ pub(super) async fn merge(client: &mut Client, metas: &[Meta], drop: bool) -> Re
         client.run("admin", doc! { "drop": place.coll.as_str() }).await?;
     }
     merged.map(std::mem::drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_those_of_admin_lie_beside() {
+        let of = |db: &str, coll: &str| beside(&Place::new(db, coll)).map(|p| p.to_string());
+        assert_eq!(of("admin", "system.users").as_deref(), Some("admin.tempusers"));
+        assert_eq!(of("admin", "system.roles").as_deref(), Some("admin.temproles"));
+        assert_eq!((of("shop", "system.users"), of("admin", "users")), (None, None));
+    }
 }
