@@ -24,7 +24,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "lib"))
 import secured  # noqa: E402
@@ -46,15 +45,7 @@ class Server:
         cmd = [binary, "--dbpath", str(data), "--port", str(port), "--bind_ip", "127.0.0.1", "--nounixsocket", "--quiet", "--logpath", str(data / "log"), *flags]
         self.proc = subprocess.Popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.tls = ssl.create_default_context(cafile=secrets.path("ca.pem")) if kind == "TLS" else None
-        until = time.time() + 60
-        while True:
-            try:
-                conn = self.connect()
-                break
-            except OSError:
-                if time.time() > until or self.proc.poll() is not None:
-                    raise SystemExit(f"{name} with {kind} does not start: {(data / 'log').read_text()[-500:]}")
-                time.sleep(.1)
+        conn = secured.listening(self.connect, self.proc, data / "log")
         if kind == "logins":
             conn.ok("admin", {"createUser": secured.USER, "pwd": secured.PASSWORD, "roles": ["root"]})
             conn.log_in(secured.USER, secured.PASSWORD)

@@ -36,6 +36,7 @@ import zlib
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import ejson  # noqa: E402
 import hostile  # noqa: E402
+import secured  # noqa: E402
 import wire  # noqa: E402
 
 MARKER = b"CANARY-in-the-heap-"
@@ -50,15 +51,7 @@ class Server:
         cmd = [a.binary, "--dbpath", str(self.home), "--port", str(a.port), "--bind_ip", "127.0.0.1", "--nounixsocket", "--auth", "--quiet",
                "--logpath", str(self.home / "log")]
         self.proc = subprocess.Popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until = time.time() + 60
-        while True:
-            try:
-                self.admin = wire.Conn(self.at)
-                break
-            except OSError:
-                if time.time() > until:
-                    raise SystemExit(f"it does not start: {(self.home / 'log').read_text()[-500:]}")
-                time.sleep(.1)
+        self.admin = secured.listening(lambda: wire.Conn(self.at), self.proc, self.home / "log")
         self.admin.ok("admin", {"createUser": USER, "pwd": PASSWORD, "roles": ["root"]})
         self.admin.log_in(USER, PASSWORD)
         self.fill()

@@ -39,15 +39,7 @@ class Server:
         if tls:
             import ssl
             self.context = ssl.create_default_context(cafile=secrets.path("ca.pem"))
-        until = time.time() + 60
-        while True:
-            try:
-                conn = self.connect()
-                break
-            except OSError:
-                if time.time() > until:
-                    raise SystemExit(f"it does not start: {(data / 'log').read_text()[-400:]}")
-                time.sleep(.1)
+        conn = secured.listening(self.connect, self.proc, data / "log")
         conn.ok("admin", {"replSetInitiate": {"_id": "rs", "members": [{"_id": 0, "host": f"127.0.0.1:{port}"}]}})
         while not conn.ok("admin", {"hello": 1}).get("isWritablePrimary"):
             time.sleep(.05)

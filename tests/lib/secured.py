@@ -2,6 +2,7 @@
 import base64
 import os
 import subprocess
+import time
 
 KINDS = ["none", "keyfile", "x509"]
 USER, PASSWORD = "root", "of the test"
@@ -80,3 +81,15 @@ class Secured:
         with open(self.path("new"), "w") as f:
             f.write(open(self.path("certificate")).read() + open(self.path("key")).read())
         os.replace(self.path("new"), self.path(f"{name}.pem"))
+
+
+def listening(connect, proc, log, patience=60):
+    """The first connection to a server that has just been started."""
+    until = time.time() + patience
+    while True:
+        try:
+            return connect()
+        except OSError:
+            if time.time() > until or proc.poll() is not None:
+                raise SystemExit(f"it does not start: {log.read_text()[-500:] if log.exists() else ''}")
+            time.sleep(.1)

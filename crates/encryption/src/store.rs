@@ -14,7 +14,7 @@ use crate::keys::{DataKey, Keys, TAG, derived};
 use crate::master::{MasterKey, MasterKeys};
 use pando_base::limits::DATA_KEYS_MAX;
 use pando_base::{Error, ErrorCode, Result};
-use pando_env::disk::make_folder;
+use pando_env::disk::{make_folder, read_whole};
 use pando_env::{Disk, Rng};
 use ring::aead::{Aad, NONCE_LEN, Nonce};
 use std::io::ErrorKind;
@@ -68,7 +68,7 @@ pub fn refuse_encrypted(disk: &dyn Disk) -> Result<()> {
 /// The keys of a folder; of a new one they are made. Nothing but the key store is written, and that only when its master key
 /// is known.
 pub fn open(disk: &dyn Disk, masters: &dyn MasterKeys, rng: Arc<dyn Rng>, wanted: Wanted) -> Result<Opened> {
-    let found = read(disk)?;
+    let found = read_whole(disk, PATH)?;
     let is_new = found.is_none();
     let (mut id, mut master, mut contents) = match found {
         Some(bytes) => unseal(&bytes, masters)?,
@@ -98,7 +98,7 @@ pub fn open(disk: &dyn Disk, masters: &dyn MasterKeys, rng: Arc<dyn Rng>, wanted
 
 /// The keys of a folder that is encrypted, for who reads in it, also while a server runs on it. Nothing is written.
 pub fn look(disk: &dyn Disk, masters: &dyn MasterKeys, rng: Arc<dyn Rng>) -> Result<Arc<Keys>> {
-    let bytes = read(disk)?.ok_or_else(damaged)?;
+    let bytes = read_whole(disk, PATH)?.ok_or_else(damaged)?;
     let (id, _, contents) = unseal(&bytes, masters)?;
     contents.keys(id, rng)
 }
@@ -127,17 +127,6 @@ fn damaged() -> Error {
          copy the set's data"
     );
     Error::new(ErrorCode::InternalError, text)
-}
-
-fn read(disk: &dyn Disk) -> Result<Option<Vec<u8>>> {
-    if !disk.exists(PATH) {
-        return Ok(None);
-    }
-    let file = disk.open(PATH, false)?;
-    let mut bytes = vec![0; file.len()? as usize];
-    let got = file.read_at(0, &mut bytes)?;
-    bytes.truncate(got);
-    Ok(Some(bytes))
 }
 
 /// A folder without a key store has no data either.

@@ -53,6 +53,18 @@ pub fn write_again(file: &dyn DiskFile, from: u64) -> io::Result<()> {
     file.sync()
 }
 
+/// A whole file; `None` where there is none.
+pub fn read_whole(disk: &dyn Disk, path: &str) -> io::Result<Option<Vec<u8>>> {
+    if !disk.exists(path) {
+        return Ok(None);
+    }
+    let file = disk.open(path, false)?;
+    let mut bytes = vec![0; file.len()? as usize];
+    let got = file.read_at(0, &mut bytes)?;
+    bytes.truncate(got);
+    Ok(Some(bytes))
+}
+
 /// Makes a folder and those above it, their names durable: what is synced in a folder whose own name is lost is lost too.
 pub fn make_folder(disk: &dyn Disk, folder: &str) -> io::Result<()> {
     disk.create_dir_all(folder)?;

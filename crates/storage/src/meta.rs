@@ -128,13 +128,7 @@ impl Meta {
 
     /// `None` in a new directory.
     pub(crate) fn load(disk: &dyn Disk) -> Result<Option<Meta>> {
-        if !disk.exists(PATH) {
-            return Ok(None);
-        }
-        let file = disk.open(PATH, false)?;
-        let mut bytes = vec![0; file.len()? as usize];
-        let got = file.read_at(0, &mut bytes)?;
-        bytes.truncate(got);
+        let Some(bytes) = pando_env::disk::read_whole(disk, PATH)? else { return Ok(None) };
         if formats::is_newer(MAGIC_LONG_KEYS, &bytes) {
             return Err(formats::newer(PATH));
         }
