@@ -36,7 +36,8 @@ impl Invariant for Rule {
         }
         for (who, why, lost) in look.gone {
             // Whoever was never seen to roll back is judged by what is known now.
-            let known = self.begun.get(who).copied().unwrap_or(look.committed.newest());
+            // Whoever was never seen to roll back began after the look before, as one that is first seen now.
+            let known = self.begun.get(who).copied().unwrap_or(self.newest);
             let mut committed = lost
                 .iter()
                 .filter(|e| !matches!(why, Loss::Crash | Loss::CrashInRollback) && look.committed.holds(e));
@@ -54,5 +55,84 @@ impl Invariant for Rule {
     }
     fn forget(&mut self, who: usize) {
         self.begun.remove(&who);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::set::committed::{Committed, Promise};
+    use crate::set::look::Member;
+    use pando_base::Timestamp;
+    use pando_repl::topology::ConfigId;
+    use std::time::Duration;
+
+    fn entry(secs: u32) -> Entry {
+        Entry { at: OpTime::new(Timestamp::new(secs, 1), 1), hash: 0, before: None }
+    }
+    fn member() -> Member {
+        let (none, zero) = (OpTime::NULL, Timestamp::default());
+        Member {
+            boots: 1,
+            rbid: 1,
+            state: MemberState::Secondary,
+            copying: false,
+            leader: false,
+            writable: false,
+            term: 2,
+            committed: none,
+            config: ConfigId::UNINITIALIZED,
+            voters: 0b011,
+            write_majority: 2,
+            kept_vote: None,
+            applied: none,
+            durable: none,
+            written: none,
+            oldest: zero,
+            stable: zero,
+            all_durable: zero,
+            synced: zero,
+        }
+    }
+
+    /// Members 0 and 1 hold `holders` of them the second entry, member 2 loses it between two looks; `before` and `now`
+    /// are what was committed at each.
+    fn told(holders: usize, before: u32, now: u32) -> bool {
+        let members = [Some(member()), Some(member()), Some(member())];
+        let logs = [holders > 0, holders > 1, false].map(|holds| {
+            let mut log = Log::default();
+            log.entries = (1..=1 + u32::from(holds)).map(entry).collect();
+            log
+        });
+        let up_to = |secs: u32| {
+            let promise = |s| (entry(s).at.ts, Promise { entry: entry(s), in_term: 1 });
+            Committed { chain: (1..=secs).map(promise).collect(), ..Committed::default() }
+        };
+        let (mut rule, mut problems) = (Rule::default(), Problems::default());
+        for (gone, committed) in
+            [(vec![], up_to(before)), (vec![(2, Loss::Rollback, vec![entry(2)])], up_to(now))]
+        {
+            let look = Look {
+                now: Duration::ZERO,
+                members: &members,
+                before: &members,
+                logs: &logs,
+                gone: &gone,
+                new: &[0; 3],
+                committed: &committed,
+                newly_committed: &[],
+                lines: &[],
+            };
+            rule.look(&look, &mut problems);
+        }
+        !problems.is_empty()
+    }
+
+    #[test]
+    fn a_rollback_between_two_looks_is_judged_by_what_was_committed_before() {
+        assert!(told(2, 2, 2), "it was committed when the rollback began");
+        assert!(!told(2, 1, 2), "others hold it, and have committed it since");
+        assert!(told(1, 1, 2), "the copy that is gone was needed");
+        assert!(!told(1, 1, 1), "it is not committed");
     }
 }
