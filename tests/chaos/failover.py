@@ -122,6 +122,53 @@ class Net:
         subprocess.run(["ip", "link", "del", "pando-br"], stderr=subprocess.DEVNULL)
 
 
+class Pool:
+    """A connection to each member, logged in beforehand, as a driver keeps them."""
+
+    def __init__(self, members):
+        self.members, self.conns, self.filled, self.asked = members, {}, 0.0, None
+
+    def get(self, at):
+        i = at % MEMBERS
+        if i not in self.conns:
+            self.conns[i] = self.members[i].connect(0.5)
+        return self.conns[i]
+
+    def leads(self, at):
+        """Asked when another one is tried, not before each write."""
+        if self.asked == at:
+            return True
+        try:
+            conn = self.get(at)
+            conn.sock.settimeout(0.5)
+            leads = conn.command("admin", {"hello": 1}).get("isWritablePrimary")
+            conn.sock.settimeout(15)
+        except (OSError, ValueError, RuntimeError):
+            self.drop(at)
+            return False
+        self.asked = at if leads else None
+        return leads
+
+    def drop(self, at):
+        conn = self.conns.pop(at % MEMBERS, None)
+        self.asked = None
+        if conn:
+            conn.close()
+
+    def fill(self):
+        """Now and then opens those that are missing."""
+        if time.monotonic() < self.filled + 1:
+            return
+        self.filled = time.monotonic()
+        for i, m in enumerate(self.members):
+            if i not in self.conns:
+                try:
+                    self.conns[i] = m.connect(0.5)
+                    self.conns[i].sock.settimeout(15)
+                except (OSError, ValueError, RuntimeError):
+                    pass
+
+
 class Writers:
     """Insert at w: majority until told to stop; `acked` holds what was acknowledged, `on_disk` what was at w: 1, j: true."""
 
@@ -134,35 +181,34 @@ class Writers:
             t.start()
 
     def run(self, w):
-        n, at, conn = 0, 0, None
+        n, at = 0, 0
+        conns = Pool(self.members)
         journaled = self.journaled and w % 2 == 1
         concern = {"w": 1, "j": True} if journaled else {"w": "majority", "wtimeout": 15000}
         told = self.on_disk if journaled else self.acked
         while not self.stop.is_set():
+            if not conns.leads(at):
+                at += 1
+                time.sleep(0.005)
+                continue
             key = f"{w}-{n}"
             n += 1
             try:
-                if conn is None:
-                    m = self.members[at % MEMBERS]
-                    if not m.hello(0.5).get("isWritablePrimary"):
-                        at += 1
-                        time.sleep(0.005)
-                        continue
-                    conn = m.connect(15)
-                r = conn.command("chaos", {"insert": "c", "documents": [{"_id": key, "w": w}],
-                                           "writeConcern": concern})
+                r = conns.get(at).command("chaos", {"insert": "c", "documents": [{"_id": key, "w": w}],
+                                                    "writeConcern": concern})
                 good = r.get("ok") == 1 and not r.get("writeErrors") and not r.get("writeConcernError")
                 with self.lock:
                     (told if good else self.unknown).append(key)
                     if good and not journaled:
                         self.last = time.time()
                 if r.get("ok") != 1:
-                    conn.close()
-                    conn, at = None, at + 1
+                    conns.asked, at = None, at + 1
             except (OSError, ValueError, RuntimeError):
                 with self.lock:
                     self.unknown.append(key)
-                conn, at = None, at + 1
+                conns.drop(at)
+                at += 1
+            conns.fill()
 
     def end(self):
         self.stop.set()

@@ -696,3 +696,22 @@ pub const DATA_KEYS_MAX: usize = 1000;
 pub const SEALED_PAGE_BYTES: usize = 16 << 10;
 /// A key file's size: 44 characters, with room for white space around them.
 pub const ENCRYPTION_KEYFILE_BYTES_MAX: usize = 1024;
+/// Fields of a shard key; an index has as many.
+pub const SHARD_KEY_FIELDS_MAX: usize = 32;
+/// Owners of a chunk that are remembered, the present one too; one that moves more often within the snapshot window loses the
+/// oldest.
+pub const CHUNK_OWNERS_MAX: usize = 100;
+/// Boxes of shard key values that a query's condition is taken apart into; a condition that needs more concerns all shards.
+pub const TARGETING_BOXES_MAX: usize = 1_000;
+/// Chunks that are looked at for one query, a third of a microsecond each; behind them whoever owns anything is asked.
+pub const TARGETING_STEPS_MAX: usize = 20_000;
+/// Chunks that a hashed collection begins with: more can be made later by splitting.
+pub const INITIAL_CHUNKS_MAX: usize = 8_192;
+/// Points that one `split` may name.
+pub const SPLIT_POINTS_MAX: usize = 8_192;
+/// Routing tables that are kept; those used longest ago are dropped first.
+pub const ROUTING_TABLES_MAX: usize = 100_000;
+/// Operations that wait for one refresh.
+pub const REFRESH_WAITERS_MAX: usize = 100_000;
+/// Times that a refresh is tried before those who wait are told of its failure.
+pub const REFRESH_TRIES_MAX: u32 = 3;

@@ -62,7 +62,7 @@ fn any_operand(node: &Node, test: &dyn Fn(&Operand) -> bool) -> bool {
 }
 
 /// Strings anywhere in the constants: their order is the collation's business.
-fn compares_strings(node: &Node) -> bool {
+pub fn compares_strings(node: &Node) -> bool {
     fn holds_string(v: Value<'_>) -> bool {
         match v {
             Value::Document(d) | Value::Array(d) => d.iter().any(|e| holds_string(e.value())),

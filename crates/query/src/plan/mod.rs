@@ -43,7 +43,7 @@ pub use bound_field::BoundField;
 pub use cache::{CachedPlan, PlanCache};
 pub use candidates::{Solution, check_one_order, solutions};
 pub use distinct::{distinct_plan, reads_only};
-pub use eligible::{implies, wildcard_covers};
+pub use eligible::{compares_strings, implies, wildcard_covers};
 pub use filters::{IndexFilter, IndexFilters};
 pub use firsts::{Firsts, Pick};
 pub use key_bounds::{KeyBounds, KeyCheck};
