@@ -715,3 +715,15 @@ pub const ROUTING_TABLES_MAX: usize = 100_000;
 pub const REFRESH_WAITERS_MAX: usize = 100_000;
 /// Times that a refresh is tried before those who wait are told of its failure.
 pub const REFRESH_TRIES_MAX: u32 = 3;
+/// How often a member of another set is asked how it is, where it does not tell of changes by itself (MongoDB's).
+pub const MONITOR_HEARTBEAT_MS: i64 = 10_000;
+/// Pause before one that did not answer is asked again.
+pub const MONITOR_RETRY_MS: i64 = 100;
+/// Members that are so much farther away than the nearest still take reads (MongoDB's).
+pub const MONITOR_LATENCY_WINDOW_US: i64 = 15_000;
+/// Operations that wait for a member of one set.
+pub const MONITOR_WAITERS_MAX: usize = 100_000;
+/// Hosts of one answer that are taken for members; a set has 50.
+pub const MONITOR_HOSTS_MAX: usize = 200;
+/// Tag sets of a read preference that are tried.
+pub const READ_PREFERENCE_TAG_SETS_MAX: usize = 100;
