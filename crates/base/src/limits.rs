@@ -727,3 +727,5 @@ pub const MONITOR_WAITERS_MAX: usize = 100_000;
 pub const MONITOR_HOSTS_MAX: usize = 200;
 /// Tag sets of a read preference that are tried.
 pub const READ_PREFERENCE_TAG_SETS_MAX: usize = 100;
+/// A call waits so long for a member that may answer it (MongoDB's for calls between nodes).
+pub const MONITOR_SELECTION_MS: u64 = 20_000;

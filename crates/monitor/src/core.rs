@@ -56,6 +56,10 @@ pub enum Event {
     Cancel {
         token: Token,
     },
+    /// Somebody else names these as members: they are asked, unless a primary has said who is one.
+    Seeds {
+        hosts: Vec<String>,
+    },
     Tick,
 }
 
@@ -133,6 +137,10 @@ impl Core {
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
+    /// Whether the answers to this probe are waited for.
+    pub fn is_asking(&self, host: &str, attempt: u64) -> bool {
+        self.probes.get(host).is_some_and(|p| p.running == Some(attempt))
+    }
     /// When [`Event::Tick`] is due.
     pub fn next_deadline(&self) -> Option<Millis> {
         let asks = self.probes.values().filter(|p| p.running.is_none() || p.streams).map(|p| p.next);
@@ -168,7 +176,12 @@ impl Core {
                 self.waiting.insert(token, Waiter { criteria, deadline, draw });
             }
             Event::Cancel { token } => _ = self.waiting.remove(&token),
-            Event::Tick => {}
+            Event::Seeds { hosts } if self.set.primary().is_none() => {
+                for host in hosts.into_iter().take(limits::MONITOR_HOSTS_MAX) {
+                    self.set.members.entry(host.to_lowercase()).or_insert_with(Member::unknown);
+                }
+            }
+            Event::Seeds { .. } | Event::Tick => {}
         }
         self.answer(now, out);
         self.tell(out);
