@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Instructions that two builds of the server execute per operation, counted by valgrind's callgrind, and their ratio.
 
-    instructions.py --a NEW/pandod --b BASE/pandod [--ops 4000] [--docs 5000] [--phases RE] [--keep FOLDER]
+    instructions.py --a NEW/pandod --b BASE/pandod [--a-login] [--ops 4000] [--docs 5000] [--phases RE] [--keep FOLDER]
 
 A count does not change with what else the machine does, so it tells a difference of 1 % where timings of one client differ
 by 10 % from run to run. It is no substitute for them: system calls and caches are not in it. One client, one connection;
 what background threads do in the meantime is counted, too. Both binaries have to be built with
 RUSTFLAGS='--cfg rustix_use_libc': without it the server reads what the kernel left beside its arguments in a way that
-valgrind does not know, and ends at once. --keep leaves callgrind's files, for `callgrind_annotate`.
+valgrind does not know, and ends at once. --keep leaves callgrind's files, for `callgrind_annotate`. With --a-login the first one asks for logins (--auth), and the client has
+logged in: with one build as both, what that costs.
 """
 import argparse
 import pathlib
@@ -35,9 +36,14 @@ def free_port():
 class Loaded:
     """A server of documents with an index, and one connection to it."""
 
-    def __init__(self, port, docs):
+    def __init__(self, port, docs, login=False):
         self.docs = docs
         self.client = pymongo.MongoClient("127.0.0.1", port, directConnection=True, serverSelectionTimeoutMS=120_000)
+        if login:
+            # By the localhost exception.
+            self.client.admin.command("createUser", "root", pwd="of the bench", roles=["root"])
+            self.client = pymongo.MongoClient("127.0.0.1", port, directConnection=True, serverSelectionTimeoutMS=120_000,
+                                              username="root", password="of the bench")
         self.coll = self.client.bench.docs
         rnd = random.Random(5)
         noise = "".join(rnd.choices(LETTERS, k=1 << 15))
@@ -54,15 +60,15 @@ class Loaded:
 class Counted(Loaded):
     """A server under callgrind, which counts only while a phase runs."""
 
-    def __init__(self, binary, home, docs):
+    def __init__(self, binary, home, docs, login):
         self.home, self.dumps = home, 0
         (home / "data").mkdir(parents=True)
         port = free_port()
         # %p is the process: dumps are numbered behind it
         self.process = subprocess.Popen(
             ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={home}/counts.%p", binary,
-             "--dbpath", str(home / "data"), "--port", str(port)], stdout=open(home / "log", "w"), stderr=subprocess.STDOUT)
-        super().__init__(port, docs)
+             "--dbpath", str(home / "data"), "--port", str(port), *(["--auth"] if login else [])], stdout=open(home / "log", "w"), stderr=subprocess.STDOUT)
+        super().__init__(port, docs, login)
 
     def control(self, *words):
         subprocess.run(["callgrind_control", *words, str(self.process.pid)], check=True, stdout=subprocess.DEVNULL,
@@ -106,6 +112,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--a", required=True)
     p.add_argument("--b", required=True)
+    p.add_argument("--a-login", action="store_true")
     p.add_argument("--ops", type=int, default=4000)
     p.add_argument("--docs", type=int, default=5000)
     p.add_argument("--phases", default=".")
@@ -117,8 +124,8 @@ def main():
     home = a.keep or pathlib.Path(tempfile.mkdtemp(prefix="instructions-"))
     servers = []
     try:
-        for name, binary in ("a", a.a), ("b", a.b):
-            servers.append(Counted(binary, home / name, a.docs))
+        for name, binary, login in ("a", a.a, a.a_login), ("b", a.b, False):
+            servers.append(Counted(binary, home / name, a.docs, login))
         print(f"{'phase':26} {'a':>10} {'b':>10}  a / b")
         for phase in PHASES:
             if re.search(a.phases, phase):
