@@ -369,3 +369,28 @@ fn a_cursor_ends_when_the_index_that_it_walks_is_hidden_or_lives_differently() {
         server.shut_down().await;
     });
 }
+
+/// An id of 0 says that the results are complete.
+#[test]
+fn a_cursor_that_is_killed_in_the_middle_of_a_batch_is_not_told_as_exhausted() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let (mut c, mut killer) = (server.connect().await, server.connect().await);
+        insert(&mut c, "c", 0..3000).await;
+        for round in 0..300u64 {
+            let (id, _) = batch(&c.ok(doc! { "find": "c", "batchSize": 0 }).await);
+            let mut more = get_more(id, "c");
+            more.push("batchSize", 2000);
+            let reading = spawn(async move { (c.run(more).await, c) });
+            pause(round % 4).await;
+            killer.ok(doc! { "killCursors": "c", "cursors": [id] }).await;
+            let (reply, back) = reading.await.expect("the getMore ends");
+            c = back;
+            if reply.get("ok").and_then(Bson::as_f64) == Some(1.0) {
+                assert_ne!(batch(&reply).0, 0, "round {round}: 2000 of 3000 documents passed for all");
+            }
+        }
+        server.shut_down().await;
+    });
+}

@@ -116,17 +116,14 @@ async fn next_batch(
     let (id, ns) = (pin.id, pin.info.ns.clone());
     let now = ctx.env().clock.mono();
     let (summary, command) = (pin.info.plan_summary.clone(), pin.info.command.clone());
-    let kept = match more {
+    match more {
         More::Yes => {
             pin.info.held_bytes = pin.body().held_bytes();
-            pin.park(now)
+            pin.park(now);
         }
-        More::No => {
-            pin.end(now);
-            false
-        }
-    };
-    let id = if kept { id } else { 0 };
+        More::No => pin.end(now),
+    }
+    let id = told_id(more, id);
     batch.end(id, ns.as_str(), |c| {
         if invalidated {
             c.bool("invalidated", true);
@@ -144,6 +141,15 @@ async fn next_batch(
         d.originating_command = Some(command.as_bytes().to_vec());
     });
     Ok((r, id))
+}
+
+/// Only a cursor that has come to its end is over for the client. One that was killed in the middle of this batch is told of
+/// when the client asks again: an id of 0 would pass what it has for everything.
+fn told_id(more: More, id: i64) -> i64 {
+    match more {
+        More::Yes => id,
+        More::No => 0,
+    }
 }
 
 /// The request again, with what its sender knows of the commit point by then.
