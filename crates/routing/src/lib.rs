@@ -9,7 +9,7 @@
 //!
 //!   cache.rs     keeps tables: joins those who ask, refreshes with what changed or as a whole, as events and actions
 //!   version.rs   what a sender and a shard compare; check.rs judges, stale.rs tells the sender
-//!   split.rs     points to split at: hashed collections in advance, and what a split or a merge may do
+//!   initial.rs   the chunks that a collection begins with; commit.rs what a split, a merge or a move writes; split.rs what these may do
 //! ```
 //!
 //! The config servers store the truth (SH-CAT-1 to SH-CAT-5); everybody else keeps copies, which may be old. Nothing here
@@ -21,9 +21,11 @@ pub mod check;
 pub mod chunk;
 pub mod chunk_map;
 pub mod collection;
+pub mod commit;
 pub mod database;
 mod fields;
 pub mod history;
+pub mod initial;
 pub mod mutants;
 pub mod owned;
 pub mod shard_id;

@@ -2,9 +2,11 @@
 //! SH-KEY-3).
 
 use crate::chunk_map::{ChunkMap, ChunkRef};
+use crate::shard_id::ShardId;
 use crate::shard_key::ShardKey;
-use pando_base::{Error, Result, limits};
+use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use std::cmp::Ordering;
 
 /// Bounds that cut the values of a hashed key's first field into `chunks` equal pieces, as a real server chooses them: outwards
 /// from zero where the number is even, else from half a piece beside it.
@@ -40,60 +42,72 @@ fn hashed_bound(key: &ShardKey, n: i64) -> DocBuf {
     d.finish()
 }
 
-/// Checks points to split one chunk at: strictly within it, in order, none of them an end of everything.
+/// Checks points to split one chunk at: strictly within it and in order, in the words of 6.0.5 (which ends when there are none).
 pub fn check_split(chunk: ChunkRef<'_>, key: &ShardKey, points: &[DocBuf]) -> Result<()> {
     if points.is_empty() {
-        return Err(Error::bad_value("need at least one point to split at"));
+        return Err(invalid("Split keys must be specified".to_owned()));
     }
     if points.len() > limits::SPLIT_POINTS_MAX {
-        let text =
-            format!("a chunk cannot be split at more than {} points at once", limits::SPLIT_POINTS_MAX);
-        return Err(Error::bad_value(text));
+        return Err(invalid(format!(
+            "a chunk cannot be split at more than {} keys at once",
+            limits::SPLIT_POINTS_MAX
+        )));
     }
-    let mut before = chunk.start().to_vec();
+    let outside = |point: &RawDoc| {
+        invalid(format!("Split key {point} not contained within chunk [{}, {})", chunk.min(), chunk.max()))
+    };
+    let (mut before, mut before_doc) = (chunk.start().to_vec(), chunk.min());
     for point in points {
-        let at = key.key_of_bound(point)?;
-        if at <= before {
-            let text = format!(
-                "split point {point} does not lie behind the one before it, or the chunk's min {}",
-                chunk.min()
-            );
-            return Err(Error::bad_value(text));
+        let at = key.key_of_bound(point).map_err(|_| outside(point))?;
+        if at.as_slice() < chunk.start() || at.as_slice() >= chunk.end() {
+            return Err(outside(point));
         }
-        if at.as_slice() >= chunk.end() {
-            let text = format!("split point {point} does not lie before the chunk's max {}", chunk.max());
-            return Err(Error::bad_value(text));
+        match at.cmp(&before) {
+            Ordering::Greater => {}
+            Ordering::Equal => {
+                let text = format!("Split on lower bound of chunk [{before_doc}, {point}] is not allowed");
+                return Err(invalid(text));
+            }
+            Ordering::Less => {
+                return Err(invalid(format!(
+                    "Split keys must be specified in strictly increasing order. Key {point} was specified after {before_doc}."
+                )));
+            }
         }
-        before = at;
+        (before, before_doc) = (at, point);
     }
     Ok(())
 }
 
-/// The chunks between two bounds, which must be bounds of chunks; at least two, all on one shard.
-pub fn check_merge<'a>(map: &'a ChunkMap, min: &RawDoc, max: &RawDoc) -> Result<Vec<ChunkRef<'a>>> {
+fn invalid(text: String) -> Error {
+    Error::new(ErrorCode::InvalidOptions, text)
+}
+
+/// The chunks between two bounds, which must be bounds of chunks, all of one shard.
+pub fn check_merge<'a>(
+    map: &'a ChunkMap,
+    shard: &ShardId,
+    min: &RawDoc,
+    max: &RawDoc,
+) -> Result<Vec<ChunkRef<'a>>> {
     let (start, end) = (map.key().key_of_bound(min)?, map.key().key_of_bound(max)?);
-    let no_chunk = |what: &str, bound: &RawDoc| Error::bad_value(format!("no chunk {what} at {bound}"));
-    let mut at = map.find(&start).filter(|c| c.start() == start);
-    if at.is_none() {
-        return Err(no_chunk("begins", min));
+    if start >= end {
+        let text = format!("min: {min} should be less than max: {max}");
+        return Err(Error::new(ErrorCode::FailedToParse, text));
     }
     let mut out: Vec<ChunkRef<'a>> = Vec::new();
-    while let Some(chunk) = at.filter(|c| c.start() < end.as_slice()) {
-        if out.first().is_some_and(|first| first.owner() != chunk.owner()) {
-            return Err(Error::bad_value(format!(
-                "the chunks between {min} and {max} lie on several shards"
-            )));
-        }
+    let mut at = map.find(&start).filter(|c| c.start() == start);
+    while let Some(chunk) = at.filter(|c| c.start() < end.as_slice() && c.shard() == shard) {
         out.push(chunk);
         at = chunk.next();
     }
-    match out.last() {
-        Some(last) if last.end() != end.as_slice() => Err(no_chunk("ends", max)),
-        _ if out.len() < 2 => {
-            Err(Error::bad_value(format!("there is but one chunk between {min} and {max}")))
-        }
-        _ => Ok(out),
+    if out.last().is_some_and(|last| last.end() == end.as_slice()) {
+        return Ok(out);
     }
+    let text = format!(
+        "could not merge chunks, shard {shard} does not contain a sequence of chunks that exactly fills the range [{min}, {max})"
+    );
+    Err(Error::new(ErrorCode::IllegalOperation, text))
 }
 
 #[cfg(test)]
