@@ -30,6 +30,8 @@ pub struct Authority {
     owner: [u8; 32],
     roles: BTreeSet<RoleName>,
     privileges: Privileges,
+    /// What is allowed on every collection of every database that is no system's: asked first, as most checks are of those.
+    on_all_normal: ActionSet,
     bypasses_write_blocking: bool,
 }
 
@@ -44,6 +46,7 @@ impl Authority {
             owner: NO_USER_DIGEST,
             roles: BTreeSet::new(),
             privileges: Privileges::new(),
+            on_all_normal: ActionSet::NONE,
             bypasses_write_blocking: false,
         }
     }
@@ -64,6 +67,7 @@ impl Authority {
         let bypass = ActionSet::of(&[Action::BypassWriteBlockingMode]);
         Authority {
             bypasses_write_blocking: resolved.privileges.allows(Target::Cluster, bypass),
+            on_all_normal: resolved.privileges.on_all_normal(),
             standing: Standing::User,
             owner: user.digest(),
             user: Some(user),
@@ -107,7 +111,9 @@ impl Authority {
     }
     /// Whether all of these actions are allowed there.
     pub fn may(&self, target: Target<'_>, actions: &[Action]) -> bool {
-        self.privileges.allows(target, ActionSet::of(actions))
+        let actions = ActionSet::of(actions);
+        (self.on_all_normal.contains_all(actions) && target.is_normal())
+            || self.privileges.allows(target, actions)
     }
     pub fn may_on_cluster(&self, action: Action) -> bool {
         self.may(Target::Cluster, &[action])

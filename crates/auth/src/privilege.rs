@@ -44,9 +44,13 @@ impl Privileges {
     }
     /// Whether everything is allowed on all normal resources together.
     pub fn allows_on_all_normal(&self, actions: ActionSet) -> bool {
+        self.on_all_normal().contains_all(actions)
+    }
+    /// What is allowed on each of them.
+    pub(crate) fn on_all_normal(&self) -> ActionSet {
         let covering = [Resource::Any, Resource::any_normal()];
         let allowed = covering.iter().filter_map(|on| self.0.get(on));
-        allowed.fold(ActionSet::NONE, |all, more| all.or(*more)).contains_all(actions)
+        allowed.fold(ActionSet::NONE, |all, more| all.or(*more))
     }
     /// Whether every action is allowed on every resource.
     pub fn allows_everything(&self) -> bool {

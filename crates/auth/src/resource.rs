@@ -30,6 +30,17 @@ pub enum Target<'a> {
     Collection(&'a str, &'a str),
 }
 
+impl Target<'_> {
+    /// Whether what is allowed on all that is no system's is allowed here.
+    pub(crate) fn is_normal(self) -> bool {
+        match self {
+            Target::Cluster => false,
+            Target::Database(db) => is_normal_database(db),
+            Target::Collection(db, name) => is_normal_database(db) && is_normal_collection(db, name),
+        }
+    }
+}
+
 impl Resource {
     /// `{db: "", collection: ""}`
     pub fn any_normal() -> Resource {
