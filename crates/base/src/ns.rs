@@ -3,6 +3,9 @@
 use crate::{Error, ErrorCode, Result, limits};
 use std::fmt;
 
+/// The database of users whose credentials are elsewhere. It has no collections.
+pub const EXTERNAL: &str = "$external";
+
 /// A database name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DbName(String);
@@ -13,7 +16,7 @@ impl DbName {
         let bad = name.is_empty()
             || name.len() > limits::DB_NAME_BYTES_MAX
             || name.bytes().any(|b| matches!(b, b'/' | b'\\' | b'.' | b' ' | b'"' | b'$' | 0));
-        if bad && name != "$external" {
+        if bad && name != EXTERNAL {
             return Err(Error::new(
                 ErrorCode::InvalidNamespace,
                 format!("Invalid database name: '{}'", name),
@@ -59,7 +62,8 @@ impl Namespace {
     /// Code 73 for a `$` in the name, which `find`, `count` and `distinct` refuse.
     pub fn check_readable(&self) -> Result<()> {
         let coll = self.coll();
-        if coll.contains('$') && !coll.starts_with("$cmd.aggregate") && self.full != "local.oplog.$main" {
+        let has_sign = self.db() == EXTERNAL || coll.contains('$');
+        if has_sign && !coll.starts_with("$cmd.aggregate") && self.full != "local.oplog.$main" {
             // The missing quote is MongoDB's.
             let text = format!("Invalid collection name specified '{self}");
             return Err(Error::new(ErrorCode::InvalidNamespace, text));

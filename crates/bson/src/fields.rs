@@ -4,6 +4,7 @@
 use crate::decimal128::Rounding;
 use crate::{RawDoc, Value};
 use pando_base::{Error, ErrorCode};
+use std::collections::BTreeSet;
 
 /// A number of any kind as 64 bits: fractions of doubles cut, those of decimals rounded (halves to the even
 /// neighbour), out-of-range values held at the ends, NaN is 0.
@@ -37,22 +38,50 @@ pub fn duplicate(struct_name: &str, field: &str) -> Error {
     Error::location(40413, format!("BSON field '{struct_name}.{field}' is a duplicate field"))
 }
 
+/// Names of one document's fields, met one after the other.
+#[derive(Default)]
+pub struct Names<'a> {
+    /// Of 64 places those that a name has fallen into: only then are names compared.
+    taken: u64,
+    few: [&'a [u8]; FEW],
+    n: usize,
+    /// All of them, where they are many. No hashes: a client chooses them.
+    many: BTreeSet<&'a [u8]>,
+}
+
+/// Most documents have few fields: those are compared where they lie.
+const FEW: usize = 16;
+
+impl<'a> Names<'a> {
+    /// Whether the name was not there before.
+    pub fn is_new(&mut self, name: &'a [u8]) -> bool {
+        if self.n == FEW {
+            if self.many.is_empty() {
+                self.many.extend(self.few);
+            }
+            return self.many.insert(name);
+        }
+        let place = 1 << place_of(name);
+        if self.taken & place != 0 && self.few[..self.n].contains(&name) {
+            return false;
+        }
+        self.taken |= place;
+        self.few[self.n] = name;
+        self.n += 1;
+        true
+    }
+}
+
+fn place_of(name: &[u8]) -> u8 {
+    let at = |i: Option<&u8>| i.copied().unwrap_or_default();
+    let (first, last) = (at(name.first()), at(name.last()));
+    (first.wrapping_mul(7) ^ last.wrapping_mul(31) ^ at(name.get(name.len() / 2)) ^ name.len() as u8) & 63
+}
+
 /// The first name of a document that was there before.
 pub fn doubled(doc: &RawDoc) -> Option<&str> {
-    const FEW: usize = 16;
-    let mut few: [&[u8]; FEW] = [&[]; FEW];
-    let mut many = pando_base::HashSet::default();
-    for (i, e) in doc.iter().enumerate() {
-        let name = e.name_bytes();
-        let before = &few[..i.min(FEW)];
-        if before.contains(&name) || (i >= FEW && !many.insert(name)) {
-            return Some(e.name());
-        }
-        if let Some(place) = few.get_mut(i) {
-            *place = name;
-        }
-    }
-    None
+    let mut names = Names::default();
+    doc.iter().find(|e| !names.is_new(e.name_bytes())).map(|e| e.name())
 }
 
 /// 14: wrong type, with the list of expected ones in MongoDB's (unbalanced) quotes.

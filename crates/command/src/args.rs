@@ -11,9 +11,9 @@
 //! ```
 
 use crate::generic_args::is_generic;
-use crate::request::{unknown, wrong_type};
+use crate::request::{duplicate, unknown, wrong_type};
 use pando_base::{Error, Result};
-pub use pando_bson::fields::safe_i64;
+pub use pando_bson::fields::{Names, safe_i64};
 use pando_bson::shape::Shape;
 use pando_bson::{Elem, RawDoc, Value};
 
@@ -82,6 +82,13 @@ impl<'a> Arg<'a> {
     #[inline]
     pub fn is_absent(&self) -> bool {
         matches!(self.value(), Value::Null | Value::Undefined)
+    }
+    /// 40413 when an argument of this name was there before, other than null: told of after what is wrong with its value.
+    pub fn once(&self, before: &mut Names<'a>) -> Result<()> {
+        match before.is_new(self.elem.name_bytes()) {
+            true => Ok(()),
+            false => Err(duplicate(self.struct_name, self.name())),
+        }
     }
     /// Error when the value has not this shape.
     pub fn check(&self, shape: &Shape) -> Result<()> {

@@ -14,8 +14,8 @@ use crate::{Node, OpCtx, Request};
 use pando_auth::{Action, Authority, Target};
 use pando_base::limits::UNAUTHORIZED_SHOWN_BYTES_MAX;
 use pando_base::{Error, ErrorCode, Result, Uuid};
+use pando_bson::fields::Names;
 use pando_bson::{DocBuilder, RawDoc, Value};
-use std::collections::BTreeSet;
 
 /// 13 where the client may not run this command.
 pub(crate) fn check<S: Node>(spec: &Command<S>, node: &S, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
@@ -96,35 +96,8 @@ fn may_by_uuid<S: Node>(node: &S, db: &str, uuid: Uuid, actions: &[Action], who:
 
 /// Whether no two fields of a document have the same name.
 pub fn has_unique_names(doc: &RawDoc) -> bool {
-    // Most documents have few fields: those are compared where they lie.
-    const FEW: usize = 16;
-    let (mut few, mut n) = ([[].as_slice(); FEW], 0);
-    // A name is compared with others only where one of them falls into the same of 64 places.
-    let mut taken = 0u64;
-    let mut fields = doc.iter();
-    for e in fields.by_ref().take(FEW) {
-        let name = e.name_bytes();
-        let place = 1 << place_of(name);
-        if taken & place != 0 && few[..n].contains(&name) {
-            return false;
-        }
-        taken |= place;
-        few[n] = name;
-        n += 1;
-    }
-    let mut many: BTreeSet<&[u8]> = BTreeSet::new();
-    fields.all(|e| {
-        if many.is_empty() {
-            many.extend(few);
-        }
-        many.insert(e.name_bytes())
-    })
-}
-
-fn place_of(name: &[u8]) -> u8 {
-    let at = |i: Option<&u8>| i.copied().unwrap_or_default();
-    let (first, last) = (at(name.first()), at(name.last()));
-    (first.wrapping_mul(7) ^ last.wrapping_mul(31) ^ at(name.get(name.len() / 2)) ^ name.len() as u8) & 63
+    let mut names = Names::default();
+    doc.iter().all(|e| names.is_new(e.name_bytes()))
 }
 
 fn refused(flags: Flags, req: &Request<'_>) -> Error {

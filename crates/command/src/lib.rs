@@ -42,7 +42,7 @@ pub mod table;
 pub mod transaction_rules;
 pub mod unfinished;
 
-pub use args::{Arg, Args};
+pub use args::{Arg, Args, Names};
 pub use authorization::has_unique_names;
 pub use client::{ActiveOp, Client, Clients};
 pub use concern::{ReadConcern, ReadLevel, W, WriteConcern, WriteConcernError};

@@ -479,3 +479,95 @@ fn single_mistakes_have_the_codes_of_a_real_server() {
         server.shut_down().await;
     });
 }
+
+/// Of two fields of one name a check might see another than the command does.
+#[test]
+fn a_field_that_stands_twice_in_a_statement_is_refused() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let twice = |name: &str, value: Bson| {
+            let mut s = doc! { "q": { "_id": 1 }, "u": { "$set": { "a": 1 } } };
+            s.push(name, value.clone());
+            s.push(name, value);
+            s
+        };
+        let set = || Bson::from(doc! { "$set": { "a": 2 } });
+        for (name, value) in [
+            ("q", Bson::from(doc! {})),
+            ("u", set()),
+            ("upsert", Bson::Boolean(true)),
+            ("multi", Bson::Boolean(false)),
+            ("hint", Bson::from(doc! { "_id": 1 })),
+            ("collation", Bson::from(doc! { "locale": "de" })),
+            ("arrayFilters", Bson::Array(vec![])),
+            ("c", Bson::from(doc! {})),
+        ] {
+            let text = format!("BSON field 'update.updates.{name}' is a duplicate field");
+            let sent = doc! { "update": "c", "updates": [twice(name, value.clone())] };
+            assert_eq!(c.err(sent).await, (40413, text.clone()));
+            let good = doc! { "q": {}, "u": { "$set": { "a": 1 } } };
+            let reply =
+                c.run_with_sequence(doc! { "update": "c" }, "updates", &[good, twice(name, value)]).await;
+            assert_eq!(reply.get("errmsg").and_then(Bson::as_str), Some(&*text));
+        }
+        for (name, value) in
+            [("q", Bson::from(doc! {})), ("limit", Bson::Int32(0)), ("hint", Bson::from(doc! { "_id": 1 }))]
+        {
+            let mut s = doc! { "q": { "_id": 1 }, "limit": 1 };
+            s.push(name, value.clone());
+            s.push(name, value);
+            let text = format!("BSON field 'delete.deletes.{name}' is a duplicate field");
+            assert_eq!(c.err(doc! { "delete": "c", "deletes": [s] }).await, (40413, text));
+        }
+        // What is null is not there.
+        let mut s = doc! { "q": { "_id": 1 }, "u": { "$set": { "a": 1 } }, "upsert": Bson::Null };
+        s.push("upsert", true);
+        c.ok(doc! { "update": "c", "updates": [s] }).await;
+    });
+}
+
+/// Users whose credentials are elsewhere are of that database, and it has no collections. Texts of 6.0.5.
+#[test]
+fn the_database_of_external_users_has_no_collections() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let there = |mut command: Document| {
+            command.push("$db", "$external");
+            command
+        };
+        let no_write = (73, "Invalid namespace: $external.c".to_owned());
+        for command in [
+            doc! { "insert": "c", "documents": [{ "_id": 1 }] },
+            doc! { "update": "c", "updates": [{ "q": {}, "u": { "a": 1 }, "upsert": true }] },
+            doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 1 }] },
+            doc! { "findAndModify": "c", "query": {}, "update": { "a": 1 }, "upsert": true },
+            doc! { "create": "c" },
+            doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a" }] },
+        ] {
+            assert_eq!(c.err(there(command)).await, no_write);
+        }
+        let no_read = (73, "Invalid collection name specified '$external.c".to_owned());
+        for command in [doc! { "find": "c" }, doc! { "count": "c" }, doc! { "distinct": "c", "key": "a" }] {
+            assert_eq!(c.err(there(command)).await, no_read);
+        }
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1 }] }).await;
+        let rename = doc! { "renameCollection": "test.c", "to": "$external.c", "$db": "admin" };
+        let text = "error with target namespace: Invalid namespace: $external.c".to_owned();
+        assert_eq!(c.err(rename).await, (20, text));
+        let out = there(
+            doc! { "aggregate": "c", "pipeline": [{ "$out": { "db": "$external", "coll": "d" } }], "cursor": {} },
+        );
+        assert_ne!(c.run(out).await.get("ok"), Some(&Bson::Double(1.0)));
+        for stage in [
+            doc! { "$out": { "db": "$external", "coll": "d" } },
+            doc! { "$merge": { "into": { "db": "$external", "coll": "d" } } },
+        ] {
+            let reply = c.run(doc! { "aggregate": "c", "pipeline": [stage], "cursor": {} }).await;
+            assert_eq!(reply.get("code").and_then(|v| v.as_i64()), Some(73), "{reply:?}");
+        }
+    });
+}

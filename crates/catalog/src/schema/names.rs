@@ -1,5 +1,6 @@
 //! Which names may be created, written and dropped.
 
+use pando_base::ns::EXTERNAL;
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, limits};
 use pando_bson::{RawDoc, Value};
 
@@ -40,6 +41,10 @@ fn is_known_system(ns: &Namespace) -> bool {
 /// Error when no collection or view may have this name.
 pub fn check_creatable(ns: &Namespace) -> Result<()> {
     let coll = ns.coll();
+    // Users whose credentials are elsewhere are of this database, and nothing else is.
+    if ns.db() == EXTERNAL {
+        return Err(Error::new(ErrorCode::InvalidNamespace, format!("Invalid namespace: {ns}")));
+    }
     if coll.contains('$') || coll.starts_with('.') || coll.is_empty() {
         return Err(Error::new(ErrorCode::InvalidNamespace, format!("Invalid collection name: {coll}")));
     }

@@ -8,7 +8,7 @@ use crate::spell;
 use pando_base::{Error, Namespace, Result, Uuid};
 use pando_bson::{DocBuilder, Elem, RawDoc, Value};
 use pando_command::request::missing;
-use pando_command::{Args, Request};
+use pando_command::{Args, Names, Request};
 
 const OWNER: &str = "bulkWrite";
 
@@ -126,10 +126,11 @@ impl<'a> NsInfo<'a> {
     fn parse(doc: &'a RawDoc, may_write: &impl Fn(&Namespace) -> Result<()>) -> Result<NsInfo<'a>> {
         const OWNER: &str = "bulkWrite.nsInfo";
         let (mut ns, mut uuid, mut by_buckets, mut passthrough) = (None, None, false, Vec::new());
+        let mut before = Names::default();
         for arg in Args::of_doc(OWNER, doc) {
             match arg.name() {
                 "ns" => ns = Some(arg.str()?),
-                _ if matches!(arg.value(), Value::Null) => {}
+                _ if matches!(arg.value(), Value::Null) => continue,
                 "collectionUUID" => uuid = Some(Uuid(arg.uuid()?)),
                 "isTimeseriesNamespace" => by_buckets = arg.boolish()?,
                 "encryptionInformation" => {
@@ -138,6 +139,7 @@ impl<'a> NsInfo<'a> {
                 }
                 _ => return Err(arg.unknown()),
             }
+            arg.once(&mut before)?;
         }
         let ns = ns.ok_or_else(|| missing(OWNER, "ns"))?;
         let (db, coll) = ns.split_once('.').unwrap_or((ns, ""));
@@ -197,12 +199,14 @@ fn parse_op<'a>(doc: &'a RawDoc) -> Result<(usize, BulkOp<'a>)> {
 fn parse_insert<'a>(doc: &'a RawDoc) -> Result<(i64, BulkOp<'a>)> {
     const OWNER: &str = "bulkWrite.insert";
     let (mut at, mut document) = (0, None);
+    let mut before = Names::default();
     for arg in Args::of_doc(OWNER, doc) {
         match arg.name() {
             "insert" => at = arg.i64_at_least(0)?,
             "document" => document = Some(arg.doc()?),
             _ => return Err(arg.unknown()),
         }
+        arg.once(&mut before)?;
     }
     Ok((at, BulkOp::Insert(document.ok_or_else(|| missing(OWNER, "document"))?)))
 }
@@ -211,6 +215,7 @@ fn parse_update<'a>(doc: &'a RawDoc) -> Result<(i64, BulkOp<'a>)> {
     const OWNER: &str = "bulkWrite.update";
     let (mut at, mut filter, mut mods) = (0, None, None);
     let mut s = UpdateStatement::default();
+    let mut before = Names::default();
     for arg in Args::of_doc(OWNER, doc) {
         if matches!(arg.value(), Value::Null) && arg.name() != "updateMods" {
             continue;
@@ -223,6 +228,7 @@ fn parse_update<'a>(doc: &'a RawDoc) -> Result<(i64, BulkOp<'a>)> {
             _ if s.take(&arg)? => {}
             _ => return Err(arg.unknown()),
         }
+        arg.once(&mut before)?;
     }
     s.filter = filter.ok_or_else(|| missing(OWNER, "filter"))?;
     s.update = mods.ok_or_else(|| missing(OWNER, "updateMods"))?;
@@ -233,6 +239,7 @@ fn parse_delete<'a>(doc: &'a RawDoc) -> Result<(i64, BulkOp<'a>)> {
     const OWNER: &str = "bulkWrite.delete";
     let (mut at, mut filter) = (0, None);
     let mut s = DeleteStatement::default();
+    let mut before = Names::default();
     for arg in Args::of_doc(OWNER, doc) {
         match arg.name() {
             "delete" => at = arg.i64_at_least(0)?,
@@ -241,6 +248,7 @@ fn parse_delete<'a>(doc: &'a RawDoc) -> Result<(i64, BulkOp<'a>)> {
             _ if s.take(&arg)? => {}
             _ => return Err(arg.unknown()),
         }
+        arg.once(&mut before)?;
     }
     s.filter = filter.ok_or_else(|| missing(OWNER, "filter"))?;
     Ok((at, BulkOp::Delete(s)))

@@ -6,7 +6,7 @@ use pando_base::{Error, Namespace, Result};
 use pando_bson::{DocBuilder, Elem, RawDoc, Value};
 use pando_command::args::safe_i64;
 use pando_command::request::missing;
-use pando_command::{Arg, Args, Request};
+use pando_command::{Arg, Args, Names, Request};
 use pando_query::plan::Hint;
 
 /// The whole command.
@@ -87,6 +87,7 @@ impl<'a> DeleteStatement<'a> {
         const OWNER: &str = "delete.deletes";
         let mut s = DeleteStatement::default();
         let (mut q, mut limit) = (None, None);
+        let mut before = Names::default();
         for arg in Args::of_doc(OWNER, doc) {
             let v = arg.value();
             match arg.name() {
@@ -96,6 +97,9 @@ impl<'a> DeleteStatement<'a> {
                 "limit" => limit = Some(parse_limit(&v)?),
                 _ if s.take(&arg)? => {}
                 _ => return Err(arg.unknown()),
+            }
+            if !arg.is_absent() {
+                arg.once(&mut before)?;
             }
         }
         s.filter = q.ok_or_else(|| missing(OWNER, "q"))?;

@@ -7,7 +7,7 @@ use pando_base::{Error, Namespace, Result};
 use pando_bson::shape::Shape;
 use pando_bson::{DocBuilder, Elem, RawDoc, Value};
 use pando_command::request::missing;
-use pando_command::{Arg, Args, Request};
+use pando_command::{Arg, Args, Names, Request};
 use pando_query::plan::Hint;
 use pando_query::stage::first_look;
 
@@ -105,6 +105,7 @@ impl<'a> UpdateStatement<'a> {
         const OWNER: &str = "update.updates";
         let mut s = UpdateStatement::default();
         let (mut q, mut u) = (None, None);
+        let mut before = Names::default();
         for arg in Args::of_doc(OWNER, doc) {
             if arg.is_absent()
                 && matches!(arg.name(), "q" | "c" | "upsert" | "multi" | "collation" | "sampleId")
@@ -118,6 +119,7 @@ impl<'a> UpdateStatement<'a> {
                 _ if s.take(&arg)? => {}
                 _ => return Err(arg.unknown()),
             }
+            arg.once(&mut before)?;
         }
         s.filter = q.ok_or_else(|| missing(OWNER, "q"))?;
         s.update = u.ok_or_else(|| missing(OWNER, "u"))?;
