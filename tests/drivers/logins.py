@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The drivers' smoke tests, logged in by each mechanism, with TLS and without.
 
-    logins.py BINARY [--python P] [--node NODE_MODULES] [--mongosh PATH] [--rust PATH] [--port P] [-v]
+    logins.py BINARY [--python P] [--node NODE_MODULES] [--mongosh PATH] [--rust PATH] [--dump] [--port P] [-v]
 
 Two sets of one member of BINARY, with a keyfile: one without TLS and one that requires it. Users with credentials of one mechanism and of both, and one that is
 a certificate's subject. Each client that is given runs its smoke test (README.md) with each connection string. Needs openssl; --rust is the program
-of tests/drivers/rust (`cargo build` there).
+of tests/drivers/rust (`cargo build` there). With --dump also the traffic of mongodump and mongorestore (dump.py).
 Ends with `N passed, N failed` (runs).
 """
 import argparse
@@ -77,6 +77,7 @@ def main():
     ap.add_argument("--node")
     ap.add_argument("--mongosh")
     ap.add_argument("--rust")
+    ap.add_argument("--dump", action="store_true")
     ap.add_argument("--port", type=int, default=28780)
     ap.add_argument("-v", action="store_true")
     a = ap.parse_args()
@@ -88,6 +89,8 @@ def main():
         clients["mongosh"] = lambda uri: [a.mongosh, "--quiet", uri, "--file", str(HERE / "smoke.mongosh.js")]
     if a.rust:
         clients["rust"] = lambda uri: [os.path.abspath(a.rust), uri]
+    if a.dump:
+        clients["dump"] = lambda uri: [a.python, str(HERE / "dump.py"), uri, uri, "--seconds", "0.2"]
     env = {**os.environ, **({"NODE_MODULES": os.path.abspath(a.node)} if a.node else {})}
     home = pathlib.Path(tempfile.mkdtemp(prefix="logins-"))
     secrets, servers, passed, failed = secured.Secured("x509", home / "secrets"), [], 0, 0
