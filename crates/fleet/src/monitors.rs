@@ -1,6 +1,6 @@
 //! Monitors of sets: one for each set's name, made when somebody first asks and kept while anybody has it.
 
-use crate::probe;
+use crate::probe::Asker;
 use pando_base::{Error, Millis, Result};
 use pando_env::Env;
 use pando_env::sync::Notify;
@@ -26,6 +26,10 @@ impl Monitors {
     /// `pool` is told of hosts whose connections are good for nothing; `options` are for the monitors' own connections.
     pub fn new(env: Env, options: Options, pool: Pool) -> Monitors {
         Monitors(Arc::new(All { env, options, pool, sets: Mutex::default() }))
+    }
+    /// How many sets are watched.
+    pub fn watched(&self) -> usize {
+        lock(&self.0.sets).values().filter(|set| set.strong_count() > 0).count()
     }
     /// The monitor of a set; hosts that it did not know are asked too.
     pub fn of<'a>(&self, name: &str, hosts: impl IntoIterator<Item = &'a str>) -> SetMonitor {
@@ -211,11 +215,11 @@ impl Inner {
     fn carry_out(self: &Arc<Inner>, action: Action) {
         match action {
             Action::Probe { host, attempt, known } => {
-                let task = probe::probe(self.clone(), host, attempt, known);
-                self.env.spawn("replica set monitor", task);
+                let asker = Asker::new(self, host);
+                self.env.spawn("replica set monitor", asker.probe(attempt, known));
             }
             Action::Ping { host } => {
-                self.env.spawn("replica set monitor", probe::ping(self.clone(), host));
+                self.env.spawn("replica set monitor", Asker::new(self, host).ping());
             }
             Action::DropConnections { host, .. } => {
                 self.pool.forget(&host);

@@ -50,6 +50,11 @@ fn one_host_leads_to_the_primary_and_to_secondaries() {
         assert!(!seen.contains(&set.host(primary)) && seen.len() == 2, "{seen:?}");
         // The same monitor for the same set, whoever names it.
         assert_eq!(fleet.monitors.of("rs", ["127.0.0.1:1"]).look().members.len(), 3);
+        // It ends with the last who has it, although its members' answers are being waited for.
+        assert_eq!(fleet.monitors.watched(), 1);
+        drop(monitor);
+        pause(200).await;
+        assert_eq!(fleet.monitors.watched(), 0);
         set.shut_down().await;
     });
 }
