@@ -14,7 +14,7 @@ use crate::{Node, OpCtx, Request};
 use pando_auth::{Action, Authority, Target};
 use pando_base::limits::UNAUTHORIZED_SHOWN_BYTES_MAX;
 use pando_base::{Error, ErrorCode, Result, Uuid};
-use pando_bson::fields::Names;
+use pando_bson::fields::doubled;
 use pando_bson::{DocBuilder, RawDoc, Value};
 
 /// 13 where the client may not run this command.
@@ -96,8 +96,7 @@ fn may_by_uuid<S: Node>(node: &S, db: &str, uuid: Uuid, actions: &[Action], who:
 
 /// Whether no two fields of a document have the same name.
 pub fn has_unique_names(doc: &RawDoc) -> bool {
-    let mut names = Names::default();
-    doc.iter().all(|e| names.is_new(e.name_bytes()))
+    doubled(doc).is_none()
 }
 
 fn refused(flags: Flags, req: &Request<'_>) -> Error {

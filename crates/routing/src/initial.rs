@@ -30,13 +30,11 @@ pub struct Beginning<'a> {
 impl Beginning<'_> {
     /// The chunks, in the order of their keys, from `1|0` on.
     pub fn chunks(&self) -> Result<Vec<Chunk>> {
-        if !self.is_empty || self.shards.is_empty() {
-            return self.deal(&[], |_, _, _| Ok(self.primary.clone()));
-        }
-        if !self.zones.is_empty() {
+        let may_spread = self.is_empty && !self.shards.is_empty();
+        if may_spread && !self.zones.is_empty() {
             return self.by_zones();
         }
-        if !self.key.begins_hashed() {
+        if !may_spread || !self.key.begins_hashed() {
             return self.deal(&[], |_, _, _| Ok(self.primary.clone()));
         }
         let n = self.chunks.unwrap_or(2 * self.shards.len()).clamp(1, limits::INITIAL_CHUNKS_MAX);

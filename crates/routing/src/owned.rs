@@ -5,6 +5,7 @@
 
 use crate::history;
 use crate::shard_id::ShardId;
+use crate::shard_set::ShardSet;
 use crate::table::RoutingTable;
 use pando_base::{Result, Timestamp};
 use pando_bson::RawDoc;
@@ -49,14 +50,9 @@ impl Ownership {
     }
     /// Whether it owns any key in `[start, end)`.
     pub fn overlaps(&self, start: &[u8], end: &[u8]) -> bool {
-        let mut at = self.table.chunks.find(start);
-        while let Some(chunk) = at.filter(|c| c.start() < end) {
-            if Some(chunk.owner()) == self.number {
-                return true;
-            }
-            at = chunk.next();
-        }
-        false
+        let mut owners = ShardSet::new();
+        self.table.chunks.add_owners(start, end, &mut owners);
+        self.number.is_some_and(|n| owners.contains(n))
     }
     /// Its ranges of key bytes in order, neighbouring chunks as one.
     pub fn ranges(&self) -> Vec<(Vec<u8>, Vec<u8>)> {

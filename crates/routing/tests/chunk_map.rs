@@ -169,3 +169,37 @@ fn who_owned_a_chunk_is_remembered() {
     assert_eq!(at(1), Ok("s0".to_owned()));
     assert_eq!(at(0), Err(ErrorCode::StaleChunkHistory));
 }
+
+#[test]
+fn a_shard_answers_for_what_it_owns_and_for_nothing_else() {
+    use pando_bson::keystring::KeyBuilder;
+    use pando_routing::Ownership;
+    use std::sync::Arc;
+    let mut dice = Dice(77);
+    for shards in 1..5 {
+        let (key, mut truth) = truth(700, shards);
+        for _ in 0..200 {
+            truth.move_chunk(dice.roll(700), shard(dice.roll(6)));
+        }
+        let table = Arc::new(RoutingTable::new(entry(&key, 1), &truth.chunks).unwrap());
+        for me in 0..7 {
+            let owned = Ownership::new(table.clone(), shard(me));
+            let ranges = owned.ranges();
+            assert!(ranges.windows(2).all(|two| two[0].1 < two[1].0), "neighbours are one");
+            let mut scratch = KeyBuilder::default();
+            for _ in 0..100 {
+                let (from, to) = (dice.roll(700_000), dice.roll(700_000));
+                let (from, to) = (from.min(to), from.max(to) + 1);
+                let (start, end) =
+                    (key.key_of_bound(&number(from)).unwrap(), key.key_of_bound(&number(to)).unwrap());
+                let is_mine = table.chunks.find(&start).unwrap().shard() == &shard(me);
+                assert_eq!(owned.owns(&number(from), &mut scratch), is_mine);
+                assert_eq!(ranges.iter().any(|(low, high)| *low <= start && start < *high), is_mine);
+                let overlaps = ranges.iter().any(|(low, high)| *low < end && start < *high);
+                assert_eq!(owned.overlaps(&start, &end), overlaps);
+            }
+            assert!(!owned.owns(&doc(r#"{"a": [1]}"#), &mut scratch), "it has no place");
+            assert_eq!(owned.chunks(), truth.chunks.iter().filter(|c| c.shard == shard(me)).count());
+        }
+    }
+}
