@@ -297,6 +297,7 @@ async fn start(
         port,
         bind_ips: config.bind.clone(),
         repl_set: config.repl_set.clone(),
+        cluster_role: config.cluster_role,
         auto_initiate: config.self_initiate.then(|| format!("127.0.0.1:{port}")),
         storage,
         argv: config.argv.clone(),

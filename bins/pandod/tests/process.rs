@@ -91,7 +91,7 @@ fn what_cannot_work_is_refused_with_code_2() {
         (&["--foo"][..], "unrecognised option '--foo'"),
         (&["--transitionToAuth"], "--transitionToAuth must be used with keyFile"),
         (&["--tlsMode", "requireTLS"], "BadValue: need tlsCertificateKeyFile"),
-        (&["--shardsvr"], "sharding is not supported"),
+        (&["--shardsvr"], "Cannot start a shardsvr as a standalone server"),
         (&["--config", "/nonexistent"], "No such file or directory"),
         (&["--setParameter", "nosuch=1"], "Unknown --setParameter 'nosuch'"),
         (&["--fork"], "--fork has to be used with --logpath"),

@@ -8,6 +8,7 @@ use pando_base::session_id::NO_USER_DIGEST;
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
 use pando_bson::shape::{Field, Shape, check_fields};
 use pando_bson::{Bson, DocBuf, RawDoc, Value};
+use pando_routing::{ChunkVersion, DatabaseVersion, Generation, Placement};
 
 pub use pando_base::SessionId;
 
@@ -53,11 +54,14 @@ pub struct GenericArgs {
     pub api: ApiParams,
     /// `$client` metadata of another server's client, kept for logs.
     pub client: Option<DocBuf>,
-    /// What is wrong with the time limit or a concern, or that a router means a shard, which this server is not. A command that reads its own arguments first tells of those
-    /// before it tells of this.
+    /// What is wrong with the time limit or a concern, or that a router means a shard, which this server is not. A command
+    /// that reads its own arguments first tells of those before it tells of this.
     pub late: Option<Error>,
     /// What is wrong with the write concern: told late too, and only where the command takes one.
     pub wrong_write_concern: Option<Error>,
+    /// `shardVersion`, `databaseVersion`: who owns what as the sender believes.
+    pub shard_version: Option<ChunkVersion>,
+    pub database_version: Option<DatabaseVersion>,
     /// `mayBypassWriteBlocking`: from another server, whose client may write where users may not.
     pub may_bypass_write_blocking: bool,
     /// `$replData`: another member wants to know how this one is doing (R-META-1).
@@ -183,8 +187,6 @@ struct Reading {
     waiting: Vec<(u8, Error)>,
     wrong_limit: Option<Error>,
     wrong_read_concern: Option<Error>,
-    /// A version that only shards take.
-    version: Option<Error>,
 }
 
 impl Reading {
@@ -258,8 +260,10 @@ impl Reading {
             "$client" => self.args.client = Some(client_metadata::check(v)?.0.to_buf()),
             "databaseVersion" | "shardVersion" => {
                 check_version(name, &v)?;
-                let text = "Cannot accept sharding commands if not started with --shardsvr";
-                self.version = Some(Error::new(ErrorCode::NoShardingEnabled, text));
+                match name {
+                    "shardVersion" => self.args.shard_version = Some(shard_version(&v)?),
+                    _ => self.args.database_version = Some(DatabaseVersion::parse_argument(&v)?),
+                }
             }
             "mayBypassWriteBlocking" => match v {
                 Value::Boolean(b) => self.args.may_bypass_write_blocking = b,
@@ -294,11 +298,7 @@ impl Reading {
             // Nothing is done for a session that is not well described.
             (args.txn_number, args.autocommit) = (None, None);
         }
-        args.late = wrong_session
-            .or(wrong_txn_number)
-            .or(self.wrong_limit)
-            .or(self.wrong_read_concern)
-            .or(self.version);
+        args.late = wrong_session.or(wrong_txn_number).or(self.wrong_limit).or(self.wrong_read_concern);
         Ok(args)
     }
 }
@@ -449,6 +449,18 @@ fn check_version(name: &str, v: &Value<'_>) -> Result<()> {
     };
     let absent = order.into_iter().find(|f| !d.get(f).is_some_and(|v| is_given(&v)));
     absent.map_or(Ok(()), |field| Err(missing(OF, field)))
+}
+
+/// The version that [`check_version`] has let pass, in either form.
+fn shard_version(v: &Value<'_>) -> Result<ChunkVersion> {
+    let (Value::Document(d) | Value::Array(d)) = v else { return Err(not_an_object("shardVersion")) };
+    let mut parts = d.iter().map(|e| e.value());
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(Value::Timestamp(v)), Some(Value::ObjectId(epoch)), Some(Value::Timestamp(timestamp))) => {
+            Ok(ChunkVersion::new(Generation { epoch, timestamp }, Placement::from_timestamp(v)))
+        }
+        _ => ChunkVersion::parse(d),
+    }
 }
 
 fn is_given(v: &Value<'_>) -> bool {

@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::cluster_time::Signature;
 use crate::concern::{WriteConcern, WriteConcernError};
 use crate::instance::Instance;
-use crate::{Flags, OpCtx, Request};
+use crate::{Flags, OpCtx, Request, Roles};
 use pando_auth::Authority;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, ObjectId, RawDoc};
@@ -38,6 +38,9 @@ pub struct Attempt(pub Option<Box<dyn std::any::Any + Send>>);
 /// A role's side of the pipeline.
 pub trait Node: Send + Sync + Sized + 'static {
     fn instance(&self) -> &Arc<Instance>;
+
+    /// What this process is: a command of other roles is refused.
+    fn roles(&self) -> Roles;
 
     /// The write gate and its relatives: a write needs a primary (10107), a read needs one too unless the read
     /// preference or the command allows otherwise (13435), recovering nodes answer little (13436).

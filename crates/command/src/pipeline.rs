@@ -21,7 +21,7 @@ use crate::reply::{
 use crate::request::Sequence;
 use crate::spec::{Command, CommandRow, Flags, Handler, Registry};
 use crate::transaction_rules::ends_transaction;
-use crate::{OpCtx, Reply, Request, slow, stable_api, transaction_rules};
+use crate::{OpCtx, Reply, Request, Roles, slow, stable_api, transaction_rules};
 use pando_base::codes::class;
 use pando_base::{Error, ErrorCode, Result, patience};
 use pando_bson::{DocBuilder, RawDoc, Value};
@@ -100,7 +100,7 @@ pub async fn run<S: Node>(
             return refuse(client, e);
         }
     };
-    find_late_mistakes(spec, msg.body, &mut args);
+    find_late_mistakes(spec, node.roles(), msg.body, &mut args);
     let ctx = OpCtx::new(client.clone(), (spec.name, spec.flags), db, args, msg.body, started);
     let req = request(spec, invoked_as, db, msg);
     let running = std::pin::pin!(execute(spec, node, &ctx, req));
@@ -167,7 +167,12 @@ fn envelope_waits(spec: &CommandRow) -> bool {
 
 /// What is told once the command has looked at its own arguments, so far as it is not known yet.
 #[inline]
-fn find_late_mistakes(spec: &CommandRow, body: &RawDoc, args: &mut GenericArgs) {
+fn find_late_mistakes(spec: &CommandRow, roles: Roles, body: &RawDoc, args: &mut GenericArgs) {
+    let versioned = args.shard_version.is_some() || args.database_version.is_some();
+    if versioned && !roles.any(Roles::S | Roles::C) {
+        let text = "Cannot accept sharding commands if not started with --shardsvr";
+        args.late.get_or_insert_with(|| Error::new(ErrorCode::NoShardingEnabled, text));
+    }
     if let Some(wrong) = args.wrong_write_concern.take() {
         let told =
             if takes_write_concern(spec.flags) && !is_inline(body) { wrong } else { no_write_concern() };
@@ -256,7 +261,8 @@ async fn execute<S: Node>(
             late_failure = fail_command::write_concern_error(ctx, &req, names);
         }
     }
-    let Some(handler) = spec.handler else { return Err(spec.refusal().into()) };
+    let served = spec.handler.filter(|_| spec.roles.any(node.roles()));
+    let Some(handler) = served else { return Err(spec.refusal().into()) };
     if wants_help(spec, &req) {
         let mut body = crate::Reply::new().body;
         body.str("help", &format!("help for: {} {}", spec.name, spec.help));

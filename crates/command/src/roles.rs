@@ -27,3 +27,18 @@ impl Roles {
         self.0 & other.0 != 0
     }
 }
+
+impl std::ops::BitOr for Roles {
+    type Output = Roles;
+    fn bitor(self, other: Roles) -> Roles {
+        self.or(other)
+    }
+}
+
+/// What a set is to a cluster (`--shardsvr`, `--configsvr`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClusterRole {
+    Shard,
+    /// It holds the cluster's metadata.
+    Config,
+}

@@ -93,6 +93,9 @@ struct Toy {
 }
 
 impl Node for Toy {
+    fn roles(&self) -> Roles {
+        Roles::MEMBER
+    }
     fn instance(&self) -> &Arc<Instance> {
         &self.instance
     }

@@ -4,7 +4,8 @@ use pando_audit::AuditLog;
 use pando_auth::ClusterAuth;
 use pando_base::limits;
 use pando_bson::DocBuf;
-use pando_command::Params;
+use pando_command::roles::ClusterRole;
+use pando_command::{Params, Roles};
 use pando_env::Host;
 use pando_env::host::NoHost;
 use pando_env::tls::Certificates;
@@ -30,6 +31,8 @@ pub struct Config {
     pub bind_ips: Vec<String>,
     /// `--replSet`: part of a set of this name; `None` = standalone.
     pub repl_set: Option<String>,
+    /// `--shardsvr`, `--configsvr`: part of a cluster; `None` = of none.
+    pub cluster_role: Option<ClusterRole>,
     /// Initiate a set of this one member under this host name if there is no configuration yet.
     pub auto_initiate: Option<String>,
     pub storage: pando_storage::Options,
@@ -69,6 +72,7 @@ impl Default for Config {
             port: 27017,
             bind_ips: vec!["127.0.0.1".to_owned()],
             repl_set: None,
+            cluster_role: None,
             auto_initiate: None,
             storage: pando_storage::Options::default(),
             argv: vec!["pandod".to_owned()],
@@ -91,6 +95,15 @@ impl Default for Config {
 }
 
 impl Config {
+    /// What this process is, for the table of commands.
+    pub fn roles(&self) -> Roles {
+        match (self.cluster_role, &self.repl_set) {
+            (Some(ClusterRole::Shard), _) => Roles::SHARD,
+            (Some(ClusterRole::Config), _) => Roles::CONFIG,
+            (None, Some(_)) => Roles::MEMBER,
+            (None, None) => Roles::STANDALONE,
+        }
+    }
     /// How this server logs in to other members.
     pub(crate) fn member_login(&self) -> LoginAs {
         LoginAs::Member(self.cluster_auth.clone())

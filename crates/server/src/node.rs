@@ -6,7 +6,7 @@ use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::cluster_time::Signature;
 use pando_command::{
-    Attempt, Client, Flags, Instance, Node, OpCtx, ReadLevel, ReplyTimes, Request, TopologyVersion,
+    Attempt, Client, Flags, Instance, Node, OpCtx, ReadLevel, ReplyTimes, Request, Roles, TopologyVersion,
     WriteConcern, WriteConcernError,
 };
 use pando_env::BoxFuture;
@@ -16,6 +16,9 @@ use std::sync::Arc;
 impl Node for Server {
     fn instance(&self) -> &Arc<Instance> {
         &self.instance
+    }
+    fn roles(&self) -> Roles {
+        self.config.roles()
     }
 
     fn authority(&self, client: &Client) -> Result<Arc<Authority>> {

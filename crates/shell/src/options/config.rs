@@ -8,6 +8,7 @@ use crate::admission::Sources;
 use crate::log::Destination;
 use pando_base::limits;
 use pando_bson::Document;
+use pando_command::roles::ClusterRole;
 use pando_command::{Param, Params};
 use pando_env::Component;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,8 @@ pub struct Config {
     /// `net.tls`; `None` without TLS.
     pub tls: Option<pando_tls::Settings>,
     pub repl_set: Option<String>,
+    /// `--shardsvr`, `--configsvr`
+    pub cluster_role: Option<ClusterRole>,
     /// `pando up`: initiate a one-member set when there is none yet.
     pub self_initiate: bool,
     pub oplog_bytes: Option<u64>,
@@ -87,6 +90,7 @@ impl Default for Config {
             compressors: ["snappy", "zstd", "zlib"].map(str::to_owned).to_vec(),
             tls: None,
             repl_set: None,
+            cluster_role: None,
             self_initiate: false,
             oplog_bytes: None,
             oplog_min_retention: Duration::ZERO,
@@ -130,6 +134,7 @@ impl Config {
         storage(&mut c, s)?;
         c.log = log(s, cwd)?;
         c.repl_set = repl_set(s)?;
+        sharding(&mut c, s)?;
         if let Some(mb) = s.int("replication.oplogSizeMB") {
             if mb < 1 {
                 return Err("BadValue: bad --oplogSize, arg must be greater than 0".to_owned());
@@ -382,6 +387,37 @@ fn profiling(c: &mut Config, s: &Settings) -> Result<(), Refusal> {
 }
 
 /// `name` or `name/seeds` (seeds only mattered to very old versions).
+/// A part of a cluster is a set, on a port of its own kind.
+fn sharding(c: &mut Config, s: &Settings) -> Result<(), Refusal> {
+    let told = match s.text("sharding.clusterRole") {
+        None => None,
+        Some("shardsvr") => Some(ClusterRole::Shard),
+        Some("configsvr") => Some(ClusterRole::Config),
+        Some(other) => return Err(format!("BadValue: Bad value for sharding.clusterRole: {other}")),
+    };
+    c.cluster_role = match (s.flag("shardsvr"), s.flag("configsvr")) {
+        (true, true) => return Err("BadValue: a server is a shard or a config server, not both".to_owned()),
+        (true, false) => Some(ClusterRole::Shard),
+        (false, true) => Some(ClusterRole::Config),
+        (false, false) => told,
+    };
+    let (name, port) = match c.cluster_role {
+        None => return Ok(()),
+        Some(ClusterRole::Shard) => ("shardsvr", 27018),
+        Some(ClusterRole::Config) => ("configsvr", 27019),
+    };
+    if c.repl_set.is_none() {
+        return Err(format!(
+            "BadValue: Cannot start a {name} as a standalone server. Please use the option --replSet to start the \
+             node as a replica set."
+        ));
+    }
+    if s.int("net.port").is_none() {
+        c.port = port;
+    }
+    Ok(())
+}
+
 fn repl_set(s: &Settings) -> Result<Option<String>, Refusal> {
     let Some(text) = s.text("replication.replSetName").or_else(|| s.text("replication.replSet")) else {
         return Ok(None);

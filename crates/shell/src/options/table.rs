@@ -265,9 +265,9 @@ const REPLICATION: &[Opt] = &[
 ];
 
 const SHARDING: &[Opt] = &[
-    refused("shardsvr", "", Flag, "sharding is not supported yet"),
-    refused("configsvr", "", Flag, "sharding is not supported yet"),
-    refused("", "sharding.clusterRole", Text, "sharding is not supported yet"),
+    opt("configsvr", "", Flag, "Be a config server of a cluster; the default port is 27019"),
+    opt("shardsvr", "", Flag, "Be a shard of a cluster; the default port is 27018"),
+    opt("", "sharding.clusterRole", Text, ""),
 ];
 
 const NO_AUTH_YET: &str = "not supported yet";

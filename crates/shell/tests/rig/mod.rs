@@ -27,6 +27,9 @@ pub struct Toy {
 }
 
 impl Node for Toy {
+    fn roles(&self) -> Roles {
+        Roles::MEMBER
+    }
     fn instance(&self) -> &Arc<Instance> {
         &self.instance
     }
