@@ -70,6 +70,8 @@ pub enum Mutant {
     StandWhileFrozen,
     /// A reconfiguration may change any number of voters.
     ManyVotersAtOnce,
+    /// Arbiters and a newcomer may elect it, though all that is committed is on one other member.
+    ArbitersElectNewcomer,
     /// A reconfiguration does not wait for the one before.
     ReconfigBeforeCommitted,
     /// Who has stepped down while a configuration was written waits for a majority that has it, or another one.
@@ -169,6 +171,7 @@ impl Mutant {
         Mutant::LonelyPrimaryStays,
         Mutant::StandWhileFrozen,
         Mutant::ManyVotersAtOnce,
+        Mutant::ArbitersElectNewcomer,
         Mutant::ReconfigBeforeCommitted,
         Mutant::ReconfigAcknowledgedByWhoSteppedDown,
         Mutant::ReconfigAcknowledgedWhileSteppingDown,

@@ -8,7 +8,7 @@
 //! present configuration, and what was committed under it, are on a majority: so any two quorums overlap.
 
 use crate::action::{Action, Actions, CommandReply, ConfigNote, Note};
-use crate::config::ReplSetConfig;
+use crate::config::{Member, ReplSetConfig};
 use crate::config_change::{ConfigChange, Stage};
 use crate::config_order::ConfigId;
 use crate::core::Core;
@@ -124,6 +124,7 @@ impl Core {
         // First, then valid: members that do not vote yet do not count.
         next.validate().map_err(|e| incompatible(e.message.to_string()))?;
         current.check_successor(&next, force)?;
+        current.check_no_empty_majority(wanted, force)?;
         let me = self_index.and_then(|i| next.members.get(i));
         match me {
             None => Err(Error::new(
@@ -566,6 +567,34 @@ impl ReplSetConfig {
             }
         }
         if !force { self.check_single_voter_change(next) } else { Ok(()) }
+    }
+
+    /// Arbiters and a newcomer without data must not be able to elect it: what a majority of the voters with data has committed so far
+    /// could be held by nobody who votes. MongoDB looks at one member with data that gets an arbiter and another one (also where the
+    /// change is forced); here it is any number of them, unless forced. `next` is as the user wants it, newcomers with their votes.
+    fn check_no_empty_majority(&self, next: &ReplSetConfig, force: bool) -> Result<(), Error> {
+        let with_data = |c: &ReplSetConfig| -> BTreeSet<MemberId> {
+            c.members.iter().filter(|m| m.is_voter() && m.is_data_bearing()).map(|m| m.id).collect()
+        };
+        let (old, new) = (with_data(self), with_data(next));
+        let lacks_data = |m: &Member| !old.contains(&m.id);
+        let newcomer = next.members.iter().any(|m| m.is_electable() && lacks_data(m));
+        let voters = next.voters();
+        let arbiters = voters - new.len();
+        let is_psa = voters == 3 && arbiters == 1 && old.len() == 1;
+        // Everybody who may have none of what was committed last.
+        let empty = new.len().saturating_sub(self.write_majority().min(new.intersection(&old).count()));
+        let unsafe_now = arbiters > 0 && arbiters + empty >= next.majority_votes();
+        if newcomer && (is_psa || (unsafe_now && !force)) && !broken(Mutant::ArbitersElectNewcomer) {
+            return Err(incompatible(
+                "Rejecting reconfig where the new config has a PSA topology and the secondary is electable, but the old \
+                 config contains only one writable node. Refer to \
+                 https://docs.mongodb.com/manual/reference/method/rs.reconfigForPSASet/ for next steps on reconfiguring \
+                 a PSA set."
+                    .to_owned(),
+            ));
+        }
+        Ok(())
     }
 
     fn check_single_voter_change(&self, next: &ReplSetConfig) -> Result<(), Error> {

@@ -158,7 +158,7 @@ impl Catalog {
             since,
             replicated: !ns.is_unreplicated(),
             indexes,
-            shared: Shared::new(1, Sizes::default()),
+            shared: Shared::new(1, Sizes::of_new()),
         }
         .assemble()?;
         durable::put_row(&mut unit.txn, &coll, [].iter())?;

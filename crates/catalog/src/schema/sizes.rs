@@ -53,6 +53,11 @@ impl Sizes {
             since: Mutex::new(Since { base: totals, recent: VecDeque::new() }),
         }
     }
+    /// Of a collection that has just been made. The next checkpoint stores them though nothing has changed: there may be a row of an
+    /// older collection with this UUID, which was given up and copied again.
+    pub fn of_new() -> Sizes {
+        Sizes { dirty: AtomicBool::new(true), ..Sizes::default() }
+    }
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed).max(0) as u64
     }

@@ -49,6 +49,33 @@ fn definition_changes_survive_a_restart() {
 }
 
 #[test]
+fn an_empty_collection_is_not_counted_as_the_one_that_had_its_uuid() {
+    let w = World::new();
+    w.insert("db.c", vec![doc! { "_id": 1 }]);
+    let uuid = w.catalog.lookup(&ns("db.c")).unwrap().uuid;
+    let storage = w.catalog.storage();
+    storage.log().flush_once().unwrap();
+    storage.set_stable(storage.last_committed());
+    w.catalog.checkpoint().unwrap();
+    let size_row = || {
+        let key = [b"size/".as_slice(), &uuid.0].concat();
+        storage.begin(ReadAt::Latest).unwrap().get(pando_storage::Ident::META, &key).unwrap()
+    };
+    let row = size_row().expect("the checkpoint has stored it");
+    w.run(w.catalog.drop_collection(&ns("db.c"))).unwrap();
+    // As a checkpoint does that was under way when the collection went.
+    let mut unit = storage.begin_local().unwrap();
+    unit.put(pando_storage::Ident::META, &[b"size/".as_slice(), &uuid.0].concat(), &row).unwrap();
+    unit.commit().unwrap();
+    w.run(w.catalog.create_as(&ns("db.c"), Default::default(), uuid)).unwrap();
+    storage.log().flush_once().unwrap();
+    storage.set_stable(storage.last_committed());
+    w.catalog.checkpoint().unwrap();
+    let w = w.reopen();
+    assert_eq!(w.catalog.lookup(&ns("db.c")).unwrap().count(), 0);
+}
+
+#[test]
 fn counts_are_exact_after_checkpoint_and_crash() {
     let w = World::new();
     w.insert("db.c", (0..10).map(|i| doc! { "_id": i }).collect());

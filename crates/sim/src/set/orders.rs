@@ -117,7 +117,7 @@ async fn reconfigure(
     install(&mut c, next(&config, changed)).await.ok()
 }
 
-fn number(member: &Document, field: &str) -> f64 {
+pub(super) fn number(member: &Document, field: &str) -> f64 {
     member.get(field).and_then(Bson::as_f64).unwrap_or(1.0)
 }
 fn has(member: &Document, host: &str) -> bool {

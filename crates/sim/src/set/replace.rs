@@ -6,7 +6,7 @@
 
 use super::Run;
 use super::asking::{is_growing, primary_within};
-use super::orders::{config_of, electable, install, may_be_elected, members, next, voting};
+use super::orders::{config_of, electable, install, may_be_elected, members, next, number, voting};
 use crate::client::Client;
 use crate::executor::lock;
 use pando_bson::{Bson, Document, doc};
@@ -146,11 +146,39 @@ async fn give(env: &Env, addrs: &[String], host: &str, new: Option<&Document>) -
     kept.retain(|m| {
         m.get("host").and_then(Bson::as_str) != Some(host) || new.is_some_and(|n| id(n) == id(m))
     });
-    if let Some(new) = new.filter(|n| kept.iter().all(|m| id(m) != id(n))) {
-        let joining = joining(&kept, new);
-        kept.push(joining);
+    let Some(new) = new else { return install(&mut c, next(&config, kept)).await };
+    let wanted = joining(&kept, new);
+    match kept.iter().position(|m| id(m) == id(new)) {
+        // It has come, and may lead once it has what was committed without it.
+        Some(at) if number(&kept[at], "priority") < number(&wanted, "priority") && votes(&kept[at]) => {
+            kept[at].set("priority", number(&wanted, "priority"));
+            install(&mut c, next(&config, kept)).await
+        }
+        Some(_) => Ok(()),
+        None if arbiters_could_elect(&kept, &wanted) => {
+            let mut silent = wanted;
+            silent.set("priority", 0);
+            kept.push(silent);
+            install(&mut c, next(&config, kept)).await?;
+            Err("it may not lead yet".to_owned())
+        }
+        None => {
+            kept.push(wanted);
+            install(&mut c, next(&config, kept)).await
+        }
     }
-    install(&mut c, next(&config, kept)).await
+}
+
+fn votes(member: &Document) -> bool {
+    number(member, "votes") > 0.0
+}
+
+/// Whether the set is a member with data and an arbiter, which a newcomer could lead by the arbiter's vote, without any data.
+fn arbiters_could_elect(members: &[Document], new: &Document) -> bool {
+    let is_arbiter = |m: &&Document| m.get("arbiterOnly").is_some_and(Bson::is_truthy);
+    let voters: Vec<&Document> = members.iter().filter(|m| votes(m)).collect();
+    let arbiters = voters.iter().copied().filter(is_arbiter).count();
+    voters.len() == 2 && arbiters == 1 && votes(new) && number(new, "priority") > 0.0
 }
 
 /// Votes have turned since the member left: the set must not be left with one that can lead, which could then never be replaced.
