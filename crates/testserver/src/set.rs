@@ -70,7 +70,8 @@ impl Set {
     pub async fn started(n: usize) -> Set {
         Set::started_with(n, |_| {}).await
     }
-    async fn started_with(n: usize, change: fn(&mut Config)) -> Set {
+    /// The same, started with `change` made to what they are told.
+    pub async fn started_with(n: usize, change: fn(&mut Config)) -> Set {
         let mut set = Set { members: Vec::new() };
         for _ in 0..n {
             let mut member = Member { world: World::new(), port: 0, change, running: None };

@@ -167,14 +167,17 @@ fn invalid_source(text: &'static str) -> Error {
     Error::new(ErrorCode::InvalidSyncSource, text)
 }
 
+/// The beginning of a log that tells of everything that sessions which live at `ts` have done.
+fn long_before(ts: Timestamp) -> Timestamp {
+    Timestamp::new(ts.secs().saturating_sub(limits::INITIAL_SYNC_HISTORY_SECS), 0)
+}
+
 impl Attempt<'_> {
     async fn run(&self) -> Result<Position> {
         let probe = probe(self.deps, self.source).await?;
-        let sessions = self.sessions().await;
+        let sessions = self.sessions().await?;
         let (begin, committed) = self.source_applied().await?;
-        let begins = |(s, committed): (&Sessions, OpTime)| s.upto.min(s.oldest_active).min(committed.ts);
-        let known = sessions.as_ref().zip(committed).map(begins);
-        let first = self.start_log(begin, known).await?;
+        let first = self.start_log(self.log_begins(begin, committed, sessions.as_ref()), begin).await?;
         self.status.begins_at(probe.rbid, begin.ts);
         let fetching = Fetching::start(self.deps, self.source, self.status, probe.rbid, first);
         let copied = self.copy(begin, &fetching).await;
@@ -184,7 +187,6 @@ impl Attempt<'_> {
         if self.probe_again().await?.rbid != probe.rbid {
             return Err(invalid_source("the sync source rolled back during the initial sync"));
         }
-        let sessions = sessions.filter(|_| known.is_some());
         if let Some(sessions) = &sessions {
             self.take_sessions(sessions, begin)?;
         }
@@ -266,17 +268,41 @@ impl Attempt<'_> {
     }
 
     /// What sessions have done on the source: retries of writes that the clones hold already must be known as such, here
-    /// too. `None` when the source does not tell.
-    async fn sessions(&self) -> Option<Sessions> {
+    /// too. `None` when the log that is copied tells it: the source is a server that keeps it in a collection, or cannot tell, but
+    /// its log goes back for as long as sessions live.
+    async fn sessions(&self) -> Result<Option<Sessions>> {
         let ask = doc! { "_keptSessions": 1, "$db": "admin" }.to_raw();
-        let reply = self.deps.pool.call(self.source, &ask, Retry::Idempotent, LIMIT).await.ok()?;
-        let oldest_active = match reply.get("oldestActive")? {
-            Value::Timestamp(ts) => ts,
-            _ => return None,
+        let patience = self.patience();
+        let asked =
+            patience.trying(|| self.deps.pool.call(self.source, &ask, Retry::Idempotent, LIMIT)).await;
+        let reply = match asked {
+            Ok(reply) => reply,
+            Err(f) if f.code() == ErrorCode::CommandNotFound => return Ok(None),
+            Err(f) if f.code() == ErrorCode::LockBusy => {
+                return match self.source_log_is_long().await? {
+                    true => Ok(None),
+                    false => Err(invalid_source("the sync source cannot tell what its sessions have done")),
+                };
+            }
+            Err(f) => return Err(f.into()),
         };
-        let list = reply.get("sessions").and_then(|v| v.as_array())?;
+        let oldest_active = match reply.get("oldestActive") {
+            Some(Value::Timestamp(ts)) => ts,
+            _ => return Err(invalid_source("the sync source tells too little of its sessions")),
+        };
+        let list = reply.get("sessions").and_then(|v| v.as_array()).unwrap_or(RawDoc::empty());
         let docs = list.iter().filter_map(|e| e.value().as_doc().map(RawDoc::to_buf)).collect();
-        Some(Sessions { upto: op_time_of(reply.get("upto")).ts, oldest_active, docs })
+        Ok(Some(Sessions { upto: op_time_of(reply.get("upto")).ts, oldest_active, docs }))
+    }
+    /// Whether the source's log begins before the oldest of what sessions may still ask about. A log that was copied may begin
+    /// later than that: it tells of nothing that was done before.
+    async fn source_log_is_long(&self) -> Result<bool> {
+        let oldest = end_of_oplog(self.deps, self.source, 1).await?;
+        let newest = end_of_oplog(self.deps, self.source, -1).await?;
+        let at = |doc: Option<DocBuf>| doc.map(|d| op_time_of(Some(Value::Document(&d))));
+        let (Some(oldest), Some(newest)) = (at(oldest), at(newest)) else { return Ok(false) };
+        // The first entry of a set's life belongs to no term.
+        Ok(oldest.t < 0 || oldest.ts <= long_before(newest.ts))
     }
     /// Puts them in place, and what our log says between them and `begin`.
     fn take_sessions(&self, sessions: &Sessions, begin: OpTime) -> Result<()> {
@@ -288,12 +314,17 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Our log begins at `known`: where the source's sessions are known and a majority was, so that nobody has to roll back
-    /// beyond it. Otherwise as long before `begin` as sessions live, and tells of them itself. Returns its first entry.
-    async fn start_log(&self, begin: OpTime, known: Option<Timestamp>) -> Result<OpTime> {
-        let long_ago =
-            || Timestamp::new(begin.ts.secs().saturating_sub(limits::INITIAL_SYNC_HISTORY_SECS), 0);
-        let from = known.map_or_else(long_ago, |known| known.min(begin.ts));
+    /// Our log begins where the source's sessions are known and a majority was, so that nobody has to roll back beyond it. Where one
+    /// of both is not known, as long before `begin` as sessions live: then it tells of them itself.
+    fn log_begins(&self, begin: OpTime, committed: Option<OpTime>, sessions: Option<&Sessions>) -> Timestamp {
+        let told = sessions.map(|s| s.upto.min(s.oldest_active).min(begin.ts));
+        match (told, committed) {
+            (Some(told), Some(committed)) => told.min(committed.ts),
+            (told, _) => told.unwrap_or(begin.ts).min(long_before(begin.ts)),
+        }
+    }
+    /// Returns the first entry of our log, which is the source's at `from` or the next one.
+    async fn start_log(&self, from: Timestamp, begin: OpTime) -> Result<OpTime> {
         let mut b = DocBuilder::new();
         b.str("find", "oplog.rs");
         b.doc("filter", |f| {

@@ -132,3 +132,45 @@ fn a_member_that_was_copied_returns_what_was_returned_before_its_copy() {
         set.shut_down().await;
     });
 }
+
+/// A copy's log begins late, and tells nothing of what was done before: what its source knows of that must come with the data.
+#[test]
+fn a_copy_of_a_copy_knows_what_was_done_before_both_logs_began() {
+    run(async {
+        let set = Set::started_with(3, |c| {
+            let from = ("initialSyncSourceReadPreference", "secondaryPreferred");
+            c.params.set_at_startup(from.0, from.1).expect("a known parameter");
+        })
+        .await;
+        let mut c = set.connect(0).await;
+        c.admin(doc! { "replSetInitiate": set.config(&[doc! {}]) }).await;
+        set.until("it is primary", async |set| is(&set.hello(0).await, "isWritablePrimary")).await;
+        documents(&mut c).await;
+        let push = retryable(inc(1, false), 9);
+        let first = c.ok(push.clone()).await.get("value").cloned();
+        for members in 2..=3 {
+            // What is newer than the statement, so that the copy's log begins behind it.
+            c.ok(doc! { "insert": "d", "documents": [{}], "writeConcern": { "w": "majority" } }).await;
+            if members == 3 {
+                let mut busy = doc! { "configureFailPoint": "failCommand", "mode": { "times": 2 } };
+                busy.push(
+                    "data",
+                    doc! { "failCommands": ["_keptSessions"], "errorCode": 46, "failInternalCommands": true },
+                );
+                set.connect(1).await.admin(busy).await;
+            }
+            let mut config = set.config(&vec![doc! {}; members]);
+            config
+                .set("version", set.current(0).await.get("version").and_then(Bson::as_i64).unwrap_or(0) + 1);
+            assert!(is(&set.reconfig(config, false).await, "ok"));
+            set.until("the new one has the data", async |set| is(&set.hello(members - 1).await, "secondary"))
+                .await;
+        }
+        make_primary(&set, 2).await;
+        let mut third = set.connect(2).await;
+        assert_eq!(third.ok(push).await.get("value").cloned(), first);
+        let found = third.all(doc! { "find": "c", "filter": { "_id": 1 } }).await;
+        assert_eq!(found[0].get("n").and_then(Bson::as_i64), Some(11), "it was carried out once");
+        set.shut_down().await;
+    });
+}
