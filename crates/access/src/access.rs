@@ -4,6 +4,7 @@ use crate::{Definitions, InternalCollections, Maintenance};
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::{Catalog, Collection, CollectionStats, OpenOptions};
 use pando_env::Env;
+use pando_shard::FilteringMetadata;
 use pando_storage::Storage;
 use std::fmt;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Access {
     pub(crate) catalog: Catalog,
+    /// On a shard: what it knows of who owns what.
+    pub(crate) placement: Option<Arc<FilteringMetadata>>,
     /// `false` while the log is being cut or has not been taken up yet.
     oplog_is_readable: Arc<dyn Fn() -> bool + Send + Sync>,
 }
@@ -31,7 +34,7 @@ impl Access {
         oplog_is_readable: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Result<Access> {
         let catalog = Catalog::open(env, storage, options)?;
-        Ok(Access { catalog, oplog_is_readable: Arc::new(oplog_is_readable) })
+        Ok(Access { catalog, placement: None, oplog_is_readable: Arc::new(oplog_is_readable) })
     }
     /// What the server keeps for itself.
     pub fn internal_collections(&self) -> InternalCollections {

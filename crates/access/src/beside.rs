@@ -2,13 +2,15 @@
 //! after the operation was begun, so what decides about them is noted at its begin.
 
 use crate::Access;
+use crate::placement;
 use crate::reading::Reading;
 use crate::transaction::conflicts::on_prepared;
 use crate::transaction::{OpenTxn, open_txn};
 use pando_base::{Namespace, Result};
 use pando_catalog::{Collection, Named, ResolvedView};
-use pando_command::OpCtx;
+use pando_command::{OpCtx, Versions};
 use pando_query::source::Source;
+use pando_routing::check::Access as Kind;
 use pando_storage::{OnPrepared, ReadAt};
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ pub struct Beside {
     on_prepared: OnPrepared,
     /// Whose view of them is wanted.
     transaction: Option<Arc<OpenTxn>>,
+    versions: Versions,
 }
 
 impl Access {
@@ -25,6 +28,7 @@ impl Access {
             access: self.clone(),
             on_prepared: on_prepared(&ctx.read_concern),
             transaction: open_txn(ctx).cloned(),
+            versions: Versions::of(ctx),
         }
     }
 }
@@ -46,7 +50,14 @@ impl Beside {
             (None, ReadAt::At(ts)) => catalog.named_at(ns, ts)?,
             (None, _) => catalog.snapshot().get(ns).cloned(),
         };
-        let Reading::Collection(coll) = self.access.admit(named) else { return Ok(None) };
-        self.access.open_source(self.transaction.as_ref(), coll.collection(), at, self.on_prepared).map(Some)
+        let visible = match &self.access.placement {
+            None => None,
+            Some(_) if self.versions.is_none() => None,
+            Some(metadata) => {
+                placement::check(metadata, &self.versions, ns, Kind::Read).map_err(|r| r.error)?
+            }
+        };
+        let Reading::Collection(coll) = self.access.admit(named, visible) else { return Ok(None) };
+        self.access.open_source(self.transaction.as_ref(), &coll, at, self.on_prepared).map(Some)
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   read    what the name means: the transaction's collection, that of a past time, or that of now
-//!           ── here go: the shard's version and its critical section (a stale version ends the statement; a critical section
-//!              is waited for outside of the statement), the blocker of a tenant that moves away, the privilege
+//!           on a shard: the version and the critical section (a stale version ends the statement; a critical section is
+//!           waited for outside of the statement), and with them which documents are visible (`placement`)
+//!           ── here go: the blocker of a tenant that moves away, the privilege
 //!           the Acquisition
 //!   write   a view is refused (166), a collection without rows, too (73)
 //!           ── here go: the same as for a read, and the block of users' writes
@@ -26,12 +27,14 @@
 //!
 //! `Missing` has no `Refuse`: each command has words of its own for a collection that is not there.
 
+use crate::placement::Visible;
 use crate::reading::Reading;
 use crate::transaction::open_txn;
 use crate::{Access, Acquisition, WriteAcquisition};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_catalog::{Catalog, Collection, CollectionOptions, Named, WriteGuard};
 use pando_command::OpCtx;
+use pando_routing::check::Access as Kind;
 use pando_storage::ReadAt;
 
 /// What a write does where there is no collection.
@@ -52,16 +55,17 @@ impl Access {
             (None, ReadAt::At(then)) => self.catalog.named_at(ns, then)?,
             (None, _) => self.catalog.snapshot().get(ns).cloned(),
         };
-        Ok(self.admit(named))
+        let visible = self.placed(ctx, ns, Kind::Read)?;
+        Ok(self.admit(named, visible))
     }
 
     /// Lets an operation read what a name or a UUID means. Nothing else makes an [`Acquisition`] for reading.
-    pub(crate) fn admit(&self, named: Option<Named>) -> Reading {
+    pub(crate) fn admit(&self, named: Option<Named>, visible: Visible) -> Reading {
         match named {
             None => Reading::Missing,
             Some(Named::View(view)) => Reading::View(view),
-            // Version, critical section, blockers and privileges of a read.
-            Some(Named::Collection(coll)) => Reading::Collection(Acquisition::new(coll)),
+            // Blockers and privileges of a read.
+            Some(Named::Collection(coll)) => Reading::Collection(Acquisition::new(coll, visible)),
         }
     }
 
@@ -91,11 +95,13 @@ impl Access {
                 WriteGuard::held_by_transaction(coll)
             }
         };
-        Ok(WriteAcquisition::new(guard))
+        // What it would make may have become another shard's meanwhile.
+        let visible = self.placed(ctx, ns, Kind::Write)?;
+        Ok(WriteAcquisition::new(guard, visible))
     }
 
     async fn write_existing(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Option<WriteAcquisition>> {
-        // Version, critical section, blockers and privileges of a write.
+        // Blockers and privileges of a write.
         let guard = match open_txn(ctx) {
             None => lock(&self.catalog, ctx, ns).await?,
             Some(open) => match open.collection(&self.catalog, ns)? {
@@ -106,12 +112,15 @@ impl Access {
                 }
             },
         };
-        Ok(guard.map(WriteAcquisition::new))
+        // Behind the lock: a change of ownership takes it, too.
+        let visible = self.placed(ctx, ns, Kind::Write)?;
+        Ok(guard.map(|guard| WriteAcquisition::new(guard, visible)))
     }
 
     /// The way in of every change of a definition that is not part of a transaction, and of what looks at whole collections.
     pub(crate) fn outside_transaction(&self, ctx: &OpCtx) -> Result<&Catalog> {
-        // Database version, blockers and privileges of a definition.
+        self.placed_in_database(ctx, &ctx.db)?;
+        // Blockers and privileges of a definition.
         if open_txn(ctx).is_none() {
             return Ok(&self.catalog);
         }

@@ -13,6 +13,7 @@
 //! * [`define`] — creating, changing and dropping; [`definitions`] — what exists; [`inspect`] — looks at whole collections;
 //! * [`by_uuid`], [`time_series`] — collections that are named by a UUID, or by the view that stands for their buckets;
 //! * [`transaction`] — what is open of a multi-document transaction, and what it has met;
+//! * [`placement`] — on a shard: whether the sender knows who owns what, and which documents are this shard's;
 //! * [`beside`] — the collections that stages read beside their own;
 //! * [`internal_collections`] — documents that the server keeps for itself (its configuration, its votes, the sessions it knows, what
 //!   workflows remember). They belong to this node or to its set whatever a cluster distributes, so no shard version, no
@@ -32,6 +33,7 @@ pub mod inspect;
 pub mod internal_collections;
 mod interrupt;
 pub mod maintenance;
+pub mod placement;
 
 pub mod reading;
 pub mod time_series;

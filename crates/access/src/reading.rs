@@ -1,6 +1,7 @@
 //! What an operation holds that may read a collection, and how it reads: through sources, cursors and point reads.
 
 use crate::Access;
+use crate::placement::{OwnedSource, Visible};
 use crate::transaction::conflicts::on_prepared;
 use crate::transaction::source::TxnSource;
 use crate::transaction::{OpenTxn, open_txn};
@@ -8,7 +9,7 @@ use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, Elem, RawDoc};
 use pando_catalog::{Collection, Named, ResolvedView, TableSource, View, find_id, is_a_view};
 use pando_command::OpCtx;
-use pando_query::source::Source;
+use pando_query::source::{Owned, Source};
 use pando_storage::{OnPrepared, ReadAt};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -36,11 +37,12 @@ impl Reading {
 #[derive(Clone, Debug)]
 pub struct Acquisition {
     coll: Arc<Collection>,
+    visible: Visible,
 }
 
 impl Acquisition {
-    pub(crate) fn new(coll: Arc<Collection>) -> Acquisition {
-        Acquisition { coll }
+    pub(crate) fn new(coll: Arc<Collection>, visible: Visible) -> Acquisition {
+        Acquisition { coll, visible }
     }
     pub fn collection(&self) -> &Arc<Collection> {
         &self.coll
@@ -106,9 +108,19 @@ impl Access {
 
     /// Opens a collection for this operation: its transaction's view of it, or the one at `at`.
     pub fn source(&self, ctx: &OpCtx, coll: &Acquisition, at: ReadAt) -> Result<Box<dyn Source>> {
-        self.open_source(open_txn(ctx), coll.collection(), at, on_prepared(&ctx.read_concern))
+        self.open_source(open_txn(ctx), coll, at, on_prepared(&ctx.read_concern))
     }
     pub(crate) fn open_source(
+        &self,
+        transaction: Option<&Arc<OpenTxn>>,
+        coll: &Acquisition,
+        at: ReadAt,
+        on_prepared: OnPrepared,
+    ) -> Result<Box<dyn Source>> {
+        let source = self.open_whole_source(transaction, &coll.coll, at, on_prepared)?;
+        Ok(OwnedSource::wrap(source, &coll.visible))
+    }
+    pub(crate) fn open_whole_source(
         &self,
         transaction: Option<&Arc<OpenTxn>>,
         coll: &Arc<Collection>,
@@ -140,7 +152,7 @@ impl Access {
     pub fn rescan(&self, ctx: &OpCtx, scan: &CollectionScan, at: ReadAt) -> Result<Box<dyn Source>> {
         match &scan.table {
             Some(table) => Ok(Box::new(table.clone())),
-            None => self.open_source(open_txn(ctx), scan.coll.collection(), at, scan.on_prepared),
+            None => self.open_source(open_txn(ctx), &scan.coll, at, scan.on_prepared),
         }
     }
     /// What a collection that a cursor stands on has become since: `None` when it is as it was; 175 when it is gone or has another
@@ -165,12 +177,13 @@ impl Access {
     /// The newest document with this `_id`: one point read, nothing planned.
     pub fn find_id(&self, coll: &Acquisition, id: Elem<'_>) -> Result<Option<pando_storage::Bytes>> {
         let txn = self.catalog.read_latest()?;
-        Ok(find_id(&txn, coll, id)?.map(|(_, doc)| doc))
+        let found = find_id(&txn, coll, id)?.map(|(_, doc)| doc);
+        Ok(found.filter(|doc| coll.visible.as_ref().is_none_or(|v| v.owns(RawDoc::trusted(doc)))))
     }
     /// The document with this `_id` as it is at `at` in the collection that has that UUID now.
     pub fn find_id_by_uuid(&self, uuid: Uuid, id: Elem<'_>, at: Timestamp) -> Result<Option<DocBuf>> {
         let named = self.catalog.lookup_uuid(uuid).map(Named::Collection);
-        let Reading::Collection(coll) = self.admit(named) else { return Ok(None) };
+        let Reading::Collection(coll) = self.admit(named, None) else { return Ok(None) };
         let txn = self.catalog.storage().begin(ReadAt::At(at))?;
         let found = find_id(&txn, &coll, id)?;
         Ok(found.map(|(_, doc)| RawDoc::trusted(&doc).to_buf()))

@@ -1,5 +1,6 @@
 //! What an operation holds that may write to a collection, and how it writes: in a unit of its own, or in that of its transaction.
 
+use crate::placement::{OwnedSource, Visible};
 use crate::transaction::conflicts::on_prepared;
 use crate::transaction::{OpenTxn, open_txn};
 use crate::{Access, ByCtx};
@@ -11,8 +12,9 @@ use pando_catalog::{
     retry_conflicts,
 };
 use pando_command::OpCtx;
-use pando_query::source::{RecordId, Source};
+use pando_query::source::{Owned, RecordId, Source};
 use pando_query::timeseries::TimeSeries;
+use pando_shard::OwnedDocuments;
 use pando_storage::{OnPrepared, ReadAt};
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -21,6 +23,7 @@ use std::sync::Arc;
 /// A collection that the door has let an operation write to. Its definition cannot change meanwhile.
 pub struct WriteAcquisition {
     guard: WriteGuard,
+    visible: Visible,
 }
 
 impl Deref for WriteAcquisition {
@@ -31,8 +34,12 @@ impl Deref for WriteAcquisition {
 }
 
 impl WriteAcquisition {
-    pub(crate) fn new(guard: WriteGuard) -> WriteAcquisition {
-        WriteAcquisition { guard }
+    pub(crate) fn new(guard: WriteGuard, visible: Visible) -> WriteAcquisition {
+        WriteAcquisition { guard, visible }
+    }
+    /// On a shard, of a collection that others own parts of: which documents are this shard's.
+    pub fn owned(&self) -> Option<&OwnedDocuments> {
+        self.visible.as_deref()
     }
     pub fn collection(&self) -> &Arc<Collection> {
         self.guard.collection()
@@ -43,7 +50,8 @@ impl WriteAcquisition {
         unit: &WriteUnit,
         id: Elem<'_>,
     ) -> Result<Option<(RecordId, pando_storage::Bytes)>> {
-        find_id(unit.txn(), &self.guard, id)
+        let found = find_id(unit.txn(), &self.guard, id)?;
+        Ok(found.filter(|(_, doc)| self.owned().is_none_or(|v| v.owns(RawDoc::trusted(doc)))))
     }
     /// The record of that place, as `unit` sees it.
     pub fn fetch(&self, unit: &WriteUnit, rid: &RecordId) -> Result<Option<Bytes>> {
@@ -65,11 +73,16 @@ impl Access {
     /// Opens a collection for a write's search; outside of a transaction something undecided is met as
     /// [`PREPARE_CONFLICT`](pando_storage::PREPARE_CONFLICT).
     pub fn target_source(&self, ctx: &OpCtx, coll: &WriteAcquisition) -> Result<Box<dyn Source>> {
-        self.open_source(open_txn(ctx), coll.collection(), ReadAt::Latest, OnPrepared::Conflict)
+        let transaction = open_txn(ctx);
+        let source =
+            self.open_whole_source(transaction, coll.collection(), ReadAt::Latest, OnPrepared::Conflict)?;
+        Ok(OwnedSource::wrap(source, &coll.visible))
     }
     /// The same where nothing undecided is in the way.
     pub fn decided_source(&self, ctx: &OpCtx, coll: &WriteAcquisition) -> Result<Box<dyn Source>> {
-        self.open_source(open_txn(ctx), coll.collection(), ReadAt::Latest, on_prepared(&ctx.read_concern))
+        let on_prepared = on_prepared(&ctx.read_concern);
+        let source = self.open_whole_source(open_txn(ctx), coll.collection(), ReadAt::Latest, on_prepared)?;
+        Ok(OwnedSource::wrap(source, &coll.visible))
     }
 
     /// Runs `work` in one unit that commits when it succeeds, again after a write conflict. In a transaction: within its

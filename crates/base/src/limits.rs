@@ -729,3 +729,7 @@ pub const MONITOR_HOSTS_MAX: usize = 200;
 pub const READ_PREFERENCE_TAG_SETS_MAX: usize = 100;
 /// A call waits so long for a member that may answer it (MongoDB's for calls between nodes).
 pub const MONITOR_SELECTION_MS: u64 = 20_000;
+/// Milliseconds for one read of the config servers' collections, and for a command to them that changes something.
+pub const CONFIG_READ_MS: u64 = 30_000;
+/// Times that a shard asks the config servers about a collection or a database for one operation.
+pub const SHARD_REFRESHES_PER_OP_MAX: usize = 16;

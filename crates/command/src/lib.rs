@@ -41,6 +41,7 @@ mod stable_api;
 pub mod table;
 pub mod transaction_rules;
 pub mod unfinished;
+mod versions;
 
 pub use args::{Arg, Args, Names};
 pub use authorization::has_unique_names;
@@ -59,3 +60,4 @@ pub use roles::Roles;
 pub use spec::{Check, Command, CommandCounts, CommandRow, Flags, Handler, Registry};
 pub use table::COMMANDS;
 pub use transaction_rules::ends_transaction;
+pub use versions::Versions;

@@ -86,6 +86,11 @@ pub trait Node: Send + Sync + Sized + 'static {
     ) -> Option<BoxFuture<'a, Result<()>>> {
         None
     }
+    /// The operation met a collection that its sender, or this node, knows too little of ([`OpCtx::take_refusals`]): this node
+    /// learns what it can before the sender is told.
+    fn learn<'a>(&'a self, _ctx: &'a OpCtx) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
+    }
     /// Waits until what `readConcern` asks for can be read here; not called for a plain local read.
     fn await_read_concern<'a>(&'a self, _ctx: &'a OpCtx) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Ok(()) })

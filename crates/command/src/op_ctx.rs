@@ -5,6 +5,7 @@ use crate::fail_point::FailPoint;
 use crate::generic_args::GenericArgs;
 use crate::instance::Instance;
 use crate::spec::Flags;
+use crate::versions::Versions;
 use pando_audit::originator;
 use pando_base::patience::Operation;
 use pando_base::{Error, ErrorCode, OpTime, Result};
@@ -34,6 +35,8 @@ pub struct OpCtx {
     change_stream: AtomicBool,
     writes: AtomicBool,
     close: AtomicBool,
+    /// The collection that a router's versions speak of.
+    target: Option<Arc<str>>,
     /// What it holds, and has waited for.
     pub locks: Arc<OpLocks>,
 }
@@ -94,6 +97,7 @@ fn is_over(client: &Client, deadline: Duration) -> bool {
 #[derive(Default)]
 struct OpState {
     last_op: Option<OpTime>,
+    refusals: Vec<Arc<dyn Any + Send + Sync>>,
     debug: OpDebug,
 }
 
@@ -162,6 +166,7 @@ impl OpCtx {
         let limit = args.max_time_ms.filter(|ms| *ms > 0 && !flags.has(Flags::OWN_MAX_TIME));
         let deadline = limit.map(|ms| started + Duration::from_millis(ms as u64));
         let deadline = AtomicU64::new(deadline.map_or(0, nanos));
+        let target = args.shard_version.and_then(|_| Versions::target_of(body));
         OpCtx {
             watch: Arc::new(OpWatch { client: client.clone(), op_id, deadline }),
             client,
@@ -175,6 +180,7 @@ impl OpCtx {
             change_stream: AtomicBool::new(false),
             writes: AtomicBool::new(flags.has(Flags::WRITE)),
             close: AtomicBool::new(false),
+            target,
             locks,
         }
     }
@@ -285,6 +291,22 @@ impl OpCtx {
     #[inline]
     pub fn attached<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.attached.get()?.downcast_ref()
+    }
+
+    pub(crate) fn target(&self) -> Option<&Arc<str>> {
+        self.target.as_ref()
+    }
+    /// A collection was refused: what the role does about it before the sender is told.
+    pub fn note_refusal<T: Send + Sync + 'static>(&self, what: T) {
+        self.state().refusals.push(Arc::new(what));
+    }
+    /// What was noted, to be done once.
+    pub fn take_refusals<T: Send + Sync + 'static>(&self) -> Vec<Arc<T>> {
+        let noted = std::mem::take(&mut self.state().refusals);
+        noted.into_iter().filter_map(|what| what.downcast().ok()).collect()
+    }
+    pub(crate) fn was_refused(&self) -> bool {
+        !self.state().refusals.is_empty()
     }
 
     fn state(&self) -> MutexGuard<'_, OpState> {

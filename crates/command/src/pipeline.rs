@@ -307,6 +307,9 @@ async fn handle<S: Node>(handler: Handler<S>, node: &S, ctx: &OpCtx, req: Reques
     loop {
         let attempt = node.attempt(ctx);
         let result = handler(node, ctx, req).await;
+        if ctx.was_refused() {
+            node.learn(ctx).await;
+        }
         let again = result.as_ref().err().and_then(|e| node.try_again(ctx, attempt, e));
         match again {
             None => return result,

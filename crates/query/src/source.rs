@@ -20,7 +20,7 @@ use crate::matcher::Matcher;
 use crate::text::TextSpec;
 use bytes::Bytes;
 use pando_base::{Result, Timestamp};
-use pando_bson::DocBuf;
+use pando_bson::{DocBuf, RawDoc};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -60,10 +60,24 @@ impl Direction {
     }
 }
 
+/// On a shard: which documents of a collection are this shard's.
+pub trait Owned: Send + Sync + std::fmt::Debug {
+    /// The fields of the shard key.
+    fn fields(&self) -> &[String];
+    /// Whether it owns a document, or one of which only these fields are known.
+    fn owns(&self, doc: &RawDoc) -> bool;
+    /// Whether the query is for one value of the shard key: what it finds is owned by whoever was asked.
+    fn is_pinned_by(&self, matcher: &Matcher) -> bool;
+}
+
 /// One collection at one snapshot.
 pub trait Source: Send {
     /// The collection's shape (indexes, collation, ...), as of this snapshot or newer.
     fn collection(&self) -> &Arc<CollectionInfo>;
+    /// Which of its documents plans may show; `None` is all of them.
+    fn owned(&self) -> Option<&Arc<dyn Owned>> {
+        None
+    }
     /// The snapshot's timestamp, for messages and explain; zero when reading the latest.
     fn read_ts(&self) -> Timestamp;
     /// Number of records, exact or nearly so. Cheap.

@@ -9,6 +9,7 @@
 //!         ├─ settings     what the set has set: concerns, feature version, ...         uses no other part
 //!         ├─ replication  member state, positions, coordinator, data path              uses lifecycle
 //!         ├─ sessions     logical sessions and what they have carried out              uses replication
+//!         ├─ sharding     which shard this is, what it owns                            uses no other part
 //!         ├─ upkeep       checkpoints, index builds, what writes wait for, TTL         uses all of these
 //!         ├─ statistics   figures that requests leave behind, what is running
 //!         ├─ crud ─┬─ reads         which state is read, queries and their plans       uses replication
@@ -43,6 +44,7 @@ mod replication;
 mod server;
 mod sessions;
 mod settings;
+mod sharding;
 mod statistics;
 mod timeseries;
 mod transaction;

@@ -79,6 +79,13 @@ impl Node for Server {
     ) -> Option<BoxFuture<'a, Result<()>>> {
         self.access.after_decision(ctx, attempt, error)
     }
+    fn learn<'a>(&'a self, ctx: &'a OpCtx) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if let Some(sharding) = &self.sharding {
+                sharding.learn(ctx).await;
+            }
+        })
+    }
     fn await_read_concern<'a>(&'a self, ctx: &'a OpCtx) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.replication.await_readable(ctx))
     }

@@ -7,6 +7,7 @@ use crate::principals::Principals;
 use crate::replication::Replication;
 use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
+use crate::sharding::Sharding;
 use crate::statistics::Statistics;
 use crate::upkeep::Upkeep;
 use crate::upkeep::repair::Repair;
@@ -31,6 +32,8 @@ pub struct Server {
     pub(crate) settings: Arc<Settings>,
     pub(crate) principals: Principals,
     pub(crate) statistics: Statistics,
+    /// Where this is a shard, or may become one.
+    pub(crate) sharding: Option<Arc<Sharding>>,
     pub lifecycle: Arc<Lifecycle>,
 }
 

@@ -1,7 +1,7 @@
 //! From a plan's tree to the stages that run it.
 
 use super::stage::{Resources, Stage};
-use super::{combine, distinct, flow, near, scan, sort, text};
+use super::{combine, distinct, flow, near, scan, shard_filter, sort, text};
 use crate::plan::{PlanNode, Query};
 use pando_base::patience;
 
@@ -30,6 +30,9 @@ impl Build<'_> {
                 let recheck = (!self.query.matcher.is_trivial()).then(|| self.query.matcher.clone());
                 Box::new(flow::FetchStage::new(self.stage(input), filter.clone(), recheck))
             }
+            PlanNode::ShardFilter { input, owned, key_fields } => Box::new(
+                shard_filter::ShardFilterStage::new(self.stage(input), owned.clone(), key_fields.clone()),
+            ),
             PlanNode::TextMatch(t) => {
                 Box::new(text::TextMatchStage::new(self.stage(&t.input), t.meaning.clone()))
             }

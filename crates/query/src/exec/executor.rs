@@ -42,6 +42,11 @@ impl Executor {
     // tour: find 5/9
     pub fn new(mut query: Query, src: &dyn Source, resources: Resources) -> Result<Executor> {
         query.resolve_text(src.collection())?;
+        query.owned = src.owned().cloned();
+        if query.owned.is_some() {
+            // The first of a group may be another shard's.
+            query.firsts = None;
+        }
         let candidates = solutions(&query, src.collection())?;
         patience::check()?;
         Ok(Executor::with_solutions(query, candidates, src, resources))

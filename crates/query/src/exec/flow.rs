@@ -231,7 +231,7 @@ fn flat_key(key: &KeyData, fields: &[String]) -> Result<DocBuf> {
 }
 
 /// An index key as the document it was made from, as far as it tells: dotted fields nest.
-fn key_document(key: &KeyData, fields: &[String]) -> Result<DocBuf> {
+pub(super) fn key_document(key: &KeyData, fields: &[String]) -> Result<DocBuf> {
     if fields.iter().all(|f| !f.contains('.')) {
         return flat_key(key, fields);
     }

@@ -23,6 +23,7 @@ mod near;
 mod race;
 mod record_set;
 mod scan;
+mod shard_filter;
 mod sort;
 mod stage;
 pub mod stats;

@@ -22,6 +22,8 @@ pub struct StageStats {
     pub held_bytes: u64,
     /// Documents that a text search found by a term and refused.
     pub docs_rejected: u64,
+    /// Documents that belong to another shard.
+    pub chunk_skips: u64,
     pub inputs: Vec<StageStats>,
 }
 

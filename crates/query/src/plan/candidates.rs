@@ -10,7 +10,7 @@ use super::node::{CollScan, IxScan, PlanNode};
 use super::order::{key_sort, order_of};
 use super::predicates::{Predicate, collect, conjuncts};
 use super::shape::query_shape;
-use super::{Hint, Query, wildcard_paths};
+use super::{Hint, Query, shard_filter, wildcard_paths};
 use crate::collation::Collation;
 use crate::matcher::{CmpOp, Matcher, Node, Path, Pred};
 use crate::source::{CollectionInfo, Direction, FieldKind, IndexInfo, IndexKind, RecordId};
@@ -45,6 +45,12 @@ pub(super) const BRANCH_STEPS: usize = 50;
 // tour: find 4/9
 /// The plans for `q`, best guesses first; at least one.
 pub fn solutions(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
+    let mut found = unfiltered(q, info)?;
+    shard_filter::filter_all(q, info, &mut found);
+    Ok(found)
+}
+
+fn unfiltered(q: &Query, info: &CollectionInfo) -> Result<Vec<Solution>> {
     q.check_metas()?;
     let p = Planner::new(q, info);
     if p.has_text() && q.min.is_none() && q.max.is_none() {

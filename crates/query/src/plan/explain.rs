@@ -222,6 +222,7 @@ fn shown(node: &PlanNode, s: &StageStats) -> Shown {
     let inputs: u64 = node.inputs().iter().zip(&s.inputs).map(|(n, s)| shown(n, s).works).sum();
     let works = match node {
         PlanNode::Fetch { .. }
+        | PlanNode::ShardFilter { .. }
         | PlanNode::Project { .. }
         | PlanNode::Skip { .. }
         | PlanNode::ReturnKey { .. } => inputs,
@@ -405,6 +406,7 @@ impl Writer<'_> {
                 counted(b, stats, &[KEYS]);
             }
             PlanNode::Fetch { .. } => counted(b, stats, &[DOCS, ("alreadyHasObj", |_| 0)]),
+            PlanNode::ShardFilter { .. } => counted(b, stats, &[("chunkSkips", |s| s.chunk_skips)]),
             PlanNode::TextMatch(t) => self.text_match(t, stats, b),
             PlanNode::TextOr { .. } => counted(b, stats, &[DOCS]),
             PlanNode::Or { .. } | PlanNode::KeyOr { .. } => counted(b, stats, &[DUPS_TESTED, DUPS_DROPPED]),

@@ -35,6 +35,7 @@ mod order;
 mod predicates;
 mod query;
 mod shape;
+mod shard_filter;
 mod text;
 mod union;
 mod wildcard_paths;

@@ -8,7 +8,7 @@ use crate::geo::{GeoIndex, NearQuery};
 use crate::matcher::{Matcher, Operand, Path, TextMeaning};
 use crate::projection::Projection;
 use crate::sort::SortPattern;
-use crate::source::{Direction, RecordId};
+use crate::source::{Direction, Owned, RecordId};
 use pando_bson::DocBuf;
 use std::sync::Arc;
 
@@ -28,6 +28,13 @@ pub enum PlanNode {
     Fetch {
         input: Box<PlanNode>,
         filter: Option<Arc<Matcher>>,
+    },
+    /// Rows of documents that this shard owns. `key_fields` name the fields of the index keys that it judges by; empty: it judges by
+    /// documents.
+    ShardFilter {
+        input: Box<PlanNode>,
+        owned: Arc<dyn Owned>,
+        key_fields: Vec<String>,
     },
     /// What only the document can tell of a text search.
     TextMatch(TextMatch),
@@ -129,7 +136,7 @@ impl CollScan {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct IxScan {
     /// Position among the collection's indexes.
     pub index: usize,
@@ -215,6 +222,7 @@ impl PlanNode {
             PlanNode::GeoNear(_) => "GEO_NEAR_2D",
             PlanNode::DistinctScan(_) => "DISTINCT_SCAN",
             PlanNode::Fetch { .. } => "FETCH",
+            PlanNode::ShardFilter { .. } => "SHARDING_FILTER",
             PlanNode::TextMatch(_) => "TEXT_MATCH",
             PlanNode::TextOr { .. } => "TEXT_OR",
             PlanNode::Or { .. } | PlanNode::KeyOr { .. } => "OR",
@@ -236,6 +244,7 @@ impl PlanNode {
     pub fn inputs(&self) -> &[PlanNode] {
         match self {
             PlanNode::Fetch { input, .. }
+            | PlanNode::ShardFilter { input, .. }
             | PlanNode::Sort { input, .. }
             | PlanNode::SortKeyGenerator { input, .. }
             | PlanNode::Skip { input, .. }

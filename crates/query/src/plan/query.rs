@@ -6,7 +6,7 @@ use crate::ctx::QueryCtx;
 use crate::matcher::Matcher;
 use crate::projection::Projection;
 use crate::sort::SortPattern;
-use crate::source::{Direction, RecordId};
+use crate::source::{Direction, Owned, RecordId};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, RawDoc, Value};
 use std::sync::Arc;
@@ -44,6 +44,8 @@ pub struct Query {
     pub explained: bool,
     /// What of the rows is read by those who get them; `None` = everything, or the projection says it.
     pub reads: Option<Arc<Projection>>,
+    /// On a shard: which documents it may show.
+    pub owned: Option<Arc<dyn Owned>>,
     /// One document of each group is enough.
     pub firsts: Option<Firsts>,
 }
@@ -118,6 +120,7 @@ impl Query {
             near_output: None,
             explained: false,
             reads: None,
+            owned: None,
             firsts: None,
         }
     }

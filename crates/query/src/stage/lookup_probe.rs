@@ -73,7 +73,7 @@ impl Probe {
         };
         let Some(v) = value.filter(|v| !many && plain(v)) else { return Ok(None) };
         let Some(source) = foreign.source() else { return Ok(None) };
-        if !Arc::ptr_eq(source.collection(), &self.info) {
+        if !Arc::ptr_eq(source.collection(), &self.info) || source.owned().is_some() {
             return Ok(None);
         }
         self.key.clear();

@@ -23,6 +23,8 @@ pub(crate) struct MemSource {
     entries: Vec<Arc<Entries>>,
     /// Documents fetched by record id.
     pub(crate) fetches: usize,
+    /// Which documents plans may show.
+    pub(crate) owned: Option<Arc<dyn Owned>>,
 }
 
 impl MemSource {
@@ -57,7 +59,7 @@ impl MemSource {
             })
             .collect();
         let info = CollectionInfo { indexes: infos, collation, ..CollectionInfo::default() };
-        MemSource { info: Arc::new(info), docs: Arc::new(map), entries, fetches: 0 }
+        MemSource { info: Arc::new(info), docs: Arc::new(map), entries, fetches: 0, owned: None }
     }
     /// The same as a capped collection.
     pub(crate) fn capped(mut self) -> MemSource {
@@ -301,6 +303,9 @@ impl Source for MemSource {
     }
     fn read_ts(&self) -> Timestamp {
         Timestamp::ZERO
+    }
+    fn owned(&self) -> Option<&Arc<dyn Owned>> {
+        self.owned.as_ref()
     }
     fn record_count(&self) -> u64 {
         self.docs.len() as u64

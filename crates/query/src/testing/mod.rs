@@ -5,5 +5,6 @@ pub(crate) mod mem;
 mod pipelines;
 mod plans;
 mod rewrites;
+mod shard_filter;
 mod splits;
 mod sweep;

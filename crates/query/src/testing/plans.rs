@@ -38,7 +38,7 @@ fn squash(v: &mut Bson) {
     }
 }
 
-fn documents(v: Option<&Bson>) -> Vec<Document> {
+pub(super) fn documents(v: Option<&Bson>) -> Vec<Document> {
     v.and_then(Bson::as_array).unwrap().iter().map(|d| d.as_doc().unwrap().clone()).collect()
 }
 

@@ -17,6 +17,8 @@ use crate::replication::role_changes::RoleChanges;
 use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
 use crate::settings::feature_version_guard::FeatureVersionGuard;
+use crate::sharding::Sharding;
+use crate::sharding::identity::IdentityObserver;
 use crate::statistics::Statistics;
 use crate::statistics::operations::Operations;
 use crate::timeseries::OpenBuckets;
@@ -33,6 +35,7 @@ use crate::{Config, Server};
 use pando_access::{Access, Maintenance, OpenOptions};
 use pando_base::Result;
 use pando_command::Instance;
+use pando_command::roles::ClusterRole;
 use pando_env::{Component, Env};
 use pando_repl::Repl;
 use pando_repl::topology::MemberState;
@@ -48,6 +51,10 @@ impl Server {
         maintenance.add_observer(Arc::new(FeatureVersionGuard(Arc::downgrade(&server.settings))));
         maintenance.add_observer(Arc::new(server.settings.user_writes.clone()));
         maintenance.add_observer(Arc::new(server.settings.principals.clone()));
+        if let Some(sharding) = &server.sharding {
+            maintenance.add_observer(IdentityObserver::of(sharding));
+        }
+        server.remember_identity()?;
         if let Some(log) = server.instance.audit() {
             maintenance.add_observer(Arc::new(Audited::new(log.clone())));
             let log = log.clone();
@@ -87,7 +94,11 @@ impl Server {
     fn assemble(env: Env, mut config: Config) -> Result<Server> {
         let instance = Instance::new(env.clone(), std::mem::take(&mut config.params));
         config.audit.iter().for_each(|log| instance.record_in(log.clone()));
-        let (storage, member, access) = open_data(&env, &mut config, &instance)?;
+        let (storage, member, mut access) = open_data(&env, &mut config, &instance)?;
+        let sharding = sharding(&env, &config);
+        if let Some(sharding) = &sharding {
+            access = access.on_shard(sharding.metadata.clone());
+        }
         let cursors: Arc<OpenCursors> = Arc::default();
         let role_changes =
             role_changes(Arc::new(config), instance, storage, &access, member, cursors.clone());
@@ -100,6 +111,7 @@ impl Server {
             instance: role_changes.instance.clone(),
             registry: crate::commands::registry(),
             statistics,
+            sharding,
             storage: role_changes.storage.clone(),
             access,
             replication: role_changes.replication.clone(),
@@ -114,6 +126,15 @@ impl Server {
             lifecycle: role_changes.lifecycle.clone(),
         })
     }
+}
+
+/// For a process that was started as a shard.
+fn sharding(env: &Env, config: &Config) -> Option<Arc<Sharding>> {
+    (config.cluster_role == Some(ClusterRole::Shard)).then(|| {
+        let options =
+            pando_rpc::Options { name: "Sharding", login: config.member_login(), ..Default::default() };
+        Arc::new(Sharding::new(env, options, Arc::default()))
+    })
 }
 
 /// The parts that a change of role touches.

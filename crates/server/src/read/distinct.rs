@@ -19,7 +19,12 @@ pub(crate) fn plan(reads: &Reads, mut query: Query, key: &str, source: &dyn Sour
         // Explain does not name it.
         query.reads = reads.map(|p| Arc::new(p.shown_as(DocBuf::new())));
     }
-    match distinct_plan(&query, key, source.collection()) {
+    // An index does not tell which of its values are of documents that this shard owns.
+    let stepping = match source.owned() {
+        None => distinct_plan(&query, key, source.collection()),
+        Some(_) => None,
+    };
+    match stepping {
         Some(plan) => Ok(Executor::with_plan(query, plan, resources)),
         None => Executor::new(query, source, resources),
     }

@@ -1,0 +1,66 @@
+//! What a shard does about a refusal before it tells the sender (SYS-212, SYS-213, SH-PROTO-3).
+//!
+//! The sender asks the config servers, too, and tries again: what this shard learns here it will judge that by. A failure to learn is
+//! only logged, since the sender has its answer.
+
+use super::Sharding;
+use pando_base::{Namespace, Result, limits};
+use pando_command::OpCtx;
+use pando_env::Component;
+use pando_shard::Why;
+use pando_shard::metadata::KnownDatabase;
+
+impl Sharding {
+    /// Whatever the operation was refused for.
+    pub(crate) async fn learn(&self, ctx: &OpCtx) {
+        let refusals = ctx.take_refusals::<Why>();
+        for why in refusals.iter().take(limits::SHARD_REFRESHES_PER_OP_MAX) {
+            let learning = async {
+                match &**why {
+                    Why::RefreshCollection(ns) => self.refresh(ns, ctx).await,
+                    Why::RefreshDatabase(db) => self.refresh_database(db, ctx).await,
+                    Why::AwaitSection(ns) => {
+                        self.metadata.section_ended(ns).await;
+                        Ok(())
+                    }
+                }
+            };
+            if let Err(e) = ctx.interruptible(learning).await.and_then(|learnt| learnt) {
+                self.env.log.warn(Component::Sharding, 22062, "Failed to refresh metadata", |a| {
+                    a.str("what", &format!("{why:?}")).data("error", &e);
+                });
+            }
+        }
+    }
+    async fn refresh(&self, ns: &Namespace, ctx: &OpCtx) -> Result<()> {
+        let cluster = self.cluster()?;
+        let table = cluster.catalog.collection(ns.as_str(), ctx.shard_version).await?;
+        self.metadata.install(ns, table);
+        Ok(())
+    }
+    async fn refresh_database(&self, db: &str, ctx: &OpCtx) -> Result<()> {
+        let cluster = self.cluster()?;
+        let entry = cluster.catalog.database_entry(db, ctx.database_version).await?;
+        let here = entry.filter(|e| e.primary == cluster.identity.shard);
+        let known = here.map_or(KnownDatabase::Elsewhere, |e| KnownDatabase::Here(e.version));
+        self.metadata.install_database(db, known);
+        Ok(())
+    }
+    /// Asks the config servers anew, whatever is known.
+    pub(crate) async fn refresh_anew(&self, ns: &Namespace) -> Result<()> {
+        let cluster = self.cluster()?;
+        cluster.catalog.forget_collection(ns.as_str());
+        let table = cluster.catalog.collection(ns.as_str(), None).await?;
+        self.metadata.install(ns, table);
+        Ok(())
+    }
+    pub(crate) async fn refresh_database_anew(&self, db: &str) -> Result<()> {
+        let cluster = self.cluster()?;
+        cluster.catalog.forget_database(db);
+        let entry = cluster.catalog.database_entry(db, None).await?;
+        let here = entry.filter(|e| e.primary == cluster.identity.shard);
+        let known = here.map_or(KnownDatabase::Elsewhere, |e| KnownDatabase::Here(e.version));
+        self.metadata.install_database(db, known);
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! This set as a shard of a cluster: who it is, and how it learns what it owns (SYS-201, SYS-211 to SYS-213).
+//!
+//! ```text
+//!   admin.system.version {_id: "shardIdentity"} ─► identity.rs ─► Cluster (config servers, their catalog)
+//!   the door refuses a request ─► note ─► learn.rs ─► config servers ─► FilteringMetadata ◄─ the door
+//! ```
+//! * [`identity`] — becomes a shard when the document is written, and at the start where it is there already;
+//! * [`learn`] — after a refusal, before the sender is told: asks the config servers, or waits for a change of ownership;
+//! * [`create_collection`], [`participant`] — definitions of a cluster's collections, as this shard coordinates them for collections of databases
+//!   that have it as their primary shard, and as it takes part in those of others.
+
+pub(crate) mod identity;
+pub(crate) mod learn;
+
+use pando_base::Result;
+use pando_catalog_cache::{CatalogCache, ConfigServers, Times};
+use pando_env::Env;
+use pando_fleet::{Fleet, Monitors};
+use pando_rpc::{Bounds, Options, Pool};
+use pando_shard::{FilteringMetadata, ShardIdentity};
+use std::sync::{Arc, OnceLock};
+
+/// A shard's part in its cluster. Made where the process was started with `--shardsvr`.
+pub(crate) struct Sharding {
+    env: Env,
+    options: Options,
+    pub(crate) metadata: Arc<FilteringMetadata>,
+    cluster: OnceLock<Arc<Cluster>>,
+}
+
+/// The cluster that this shard belongs to.
+pub(crate) struct Cluster {
+    pub(crate) identity: Arc<ShardIdentity>,
+    pub(crate) fleet: Fleet,
+    pub(crate) times: Arc<Times>,
+    pub(crate) catalog: CatalogCache,
+}
+
+impl Sharding {
+    /// `options` are those of calls to other nodes.
+    pub(crate) fn new(env: &Env, options: Options, metadata: Arc<FilteringMetadata>) -> Sharding {
+        Sharding { env: env.clone(), options, metadata, cluster: OnceLock::new() }
+    }
+    /// From now on this set is that shard.
+    pub(crate) fn become_shard(&self, identity: ShardIdentity) {
+        self.metadata.become_shard(identity);
+    }
+    /// The cluster, whose nodes are called from here; 203 where this set is no shard yet.
+    pub(crate) fn cluster(&self) -> Result<&Arc<Cluster>> {
+        let identity = self.metadata.expect_identity()?;
+        Ok(self.cluster.get_or_init(|| {
+            let times = Arc::new(Times::default());
+            let gossips = times.gossips();
+            let pool = Pool::with(self.env.clone(), self.options.clone(), Bounds::default(), gossips);
+            let monitors = Monitors::new(self.env.clone(), self.options.clone(), pool.clone());
+            let hosts = identity.config_hosts.iter().map(String::as_str);
+            let set = monitors.of(&identity.config_set, hosts);
+            let fleet = Fleet { env: self.env.clone(), monitors, pool };
+            let config = Arc::new(ConfigServers { fleet: fleet.clone(), set, times: times.clone() });
+            let catalog = CatalogCache::new(&self.env, config);
+            Arc::new(Cluster { identity: identity.clone(), fleet, times, catalog })
+        }))
+    }
+}

@@ -1,0 +1,225 @@
+//! For each collection and each database what this shard knows of it, and the judgement on what a request believes (SYS-212).
+
+use crate::{OwnedDocuments, ShardIdentity};
+use pando_base::{Error, ErrorCode, HashMap, Namespace, Result};
+use pando_env::sync::Notify;
+use pando_routing::check::{self, Access, Section, Verdict};
+use pando_routing::stale::{StaleConfig, StaleDatabase};
+use pando_routing::{ChunkVersion, DatabaseVersion, Ownership, RoutingTable, ShardId};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// What is known of a collection.
+#[derive(Clone, Debug, Default)]
+pub enum Known {
+    /// Nothing yet: the config servers must be asked.
+    #[default]
+    Nothing,
+    Unsharded,
+    Sharded(Arc<OwnedDocuments>),
+}
+
+impl Known {
+    fn judged(&self) -> check::Known {
+        match self {
+            Known::Nothing => check::Known::Nothing,
+            Known::Unsharded => check::Known::Unsharded,
+            Known::Sharded(owned) => {
+                let Ownership { table, .. } = owned.ownership();
+                check::Known::Sharded(table.shard_version(owned.ownership().shard()))
+            }
+        }
+    }
+    /// The version of this shard's part.
+    pub fn version(&self) -> Option<ChunkVersion> {
+        self.judged().version()
+    }
+    pub fn table(&self) -> Option<&Arc<RoutingTable>> {
+        match self {
+            Known::Sharded(owned) => Some(&owned.ownership().table),
+            Known::Nothing | Known::Unsharded => None,
+        }
+    }
+}
+
+/// Why a request goes no further.
+#[derive(Debug)]
+pub struct Refusal {
+    /// What its sender is told.
+    pub error: Error,
+    pub why: Why,
+}
+
+/// What the shard does before it tells.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// It may be this shard that is out of date: it asks the config servers about the collection.
+    RefreshCollection(Namespace),
+    RefreshDatabase(String),
+    /// It waits until a change of ownership is over.
+    AwaitSection(Namespace),
+}
+
+#[derive(Default)]
+struct Collection {
+    known: Known,
+    section: Option<Section>,
+    /// A section has ended.
+    ended: Notify,
+}
+
+/// What is known of a database: its version if this shard is its primary.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KnownDatabase {
+    /// Here it has its primary shard.
+    Here(DatabaseVersion),
+    /// Another shard is its primary, or nobody knows it.
+    Elsewhere,
+}
+
+#[derive(Default)]
+struct State {
+    collections: HashMap<Namespace, Collection>,
+    databases: HashMap<String, KnownDatabase>,
+}
+
+/// What a shard knows of who owns what. Empty where the process is no shard yet.
+#[derive(Default)]
+pub struct FilteringMetadata {
+    identity: OnceLock<Arc<ShardIdentity>>,
+    state: Mutex<State>,
+}
+
+impl FilteringMetadata {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Which shard this is, once it has been told.
+    pub fn identity(&self) -> Option<&Arc<ShardIdentity>> {
+        self.identity.get()
+    }
+    /// From now on this set is that shard. It cannot become another one.
+    pub fn become_shard(&self, identity: ShardIdentity) {
+        let _ = self.identity.set(Arc::new(identity));
+    }
+    /// The same, or 203 where nobody has said so yet.
+    pub fn expect_identity(&self) -> Result<&Arc<ShardIdentity>> {
+        self.identity().ok_or_else(|| {
+            let text = "Cannot accept sharding commands if sharding state has not been initialized with a \
+                        shardIdentity document";
+            Error::new(ErrorCode::ShardingStateNotInitialized, text)
+        })
+    }
+    fn shard(&self) -> Result<&ShardId> {
+        self.expect_identity().map(|i| &i.shard)
+    }
+
+    /// Whether a request that believes `received` of a collection may go on, and which documents it may see (`None`: all).
+    pub fn check(
+        &self,
+        ns: &Namespace,
+        received: ChunkVersion,
+        access: Access,
+    ) -> Result<Option<Arc<OwnedDocuments>>, Refusal> {
+        let collection = |why: fn(Namespace) -> Why, error| Refusal { error, why: why(ns.clone()) };
+        let shard = self.shard().map_err(|error| collection(Why::RefreshCollection, error))?;
+        if is_never_sharded(ns) && received.is_unsharded() {
+            return Ok(None);
+        }
+        let state = self.state();
+        let found = state.collections.get(ns);
+        let (known, section) = found.map_or((&Known::Nothing, None), |c| (&c.known, c.section));
+        let told =
+            |wanted| StaleConfig { ns: ns.to_string(), received, wanted, shard: shard.clone() }.into_error();
+        match check::judge(Some(received), known.judged(), section, access) {
+            Verdict::Go => match known {
+                Known::Sharded(owned) if !received.is_ignored() && !owned.ownership().is_everything() => {
+                    Ok(Some(owned.clone()))
+                }
+                _ => Ok(None),
+            },
+            Verdict::InSection => Err(collection(Why::AwaitSection, told(None))),
+            Verdict::NotKnown => Err(collection(Why::RefreshCollection, told(None))),
+            Verdict::Mismatch { wanted } => Err(collection(Why::RefreshCollection, told(Some(wanted)))),
+        }
+    }
+
+    /// Whether a request that believes `received` of a database may go on: its primary shard has the collections that are not
+    /// sharded.
+    pub fn check_database(&self, db: &str, received: DatabaseVersion) -> Result<(), Refusal> {
+        let refused = |error| Refusal { error, why: Why::RefreshDatabase(db.to_owned()) };
+        self.shard().map_err(refused)?;
+        let known = self.state().databases.get(db).copied();
+        let wanted = match known {
+            Some(KnownDatabase::Here(version)) if version.order(received).is_eq() => return Ok(()),
+            Some(KnownDatabase::Here(version)) => Some(version),
+            Some(KnownDatabase::Elsewhere) | None => None,
+        };
+        Err(refused(StaleDatabase { db: db.to_owned(), received, wanted }.into_error()))
+    }
+
+    /// What is known of a collection.
+    pub fn known(&self, ns: &Namespace) -> Known {
+        self.state().collections.get(ns).map_or(Known::Nothing, |c| c.known.clone())
+    }
+    pub fn known_database(&self, db: &str) -> Option<KnownDatabase> {
+        self.state().databases.get(db).copied()
+    }
+    /// The config servers have said: `None` is not sharded.
+    pub fn install(&self, ns: &Namespace, table: Option<Arc<RoutingTable>>) {
+        let Ok(shard) = self.shard() else { return };
+        let known = match table {
+            None => Known::Unsharded,
+            Some(table) => {
+                Known::Sharded(Arc::new(OwnedDocuments::new(Ownership::new(table, shard.clone()))))
+            }
+        };
+        self.state().collections.entry(ns.clone()).or_default().known = known;
+    }
+    pub fn install_database(&self, db: &str, known: KnownDatabase) {
+        self.state().databases.insert(db.to_owned(), known);
+    }
+    /// Nothing is known of it any more.
+    pub fn forget(&self, ns: &Namespace) {
+        let mut state = self.state();
+        match state.collections.get_mut(ns) {
+            Some(c) if c.section.is_some() => c.known = Known::Nothing,
+            _ => drop(state.collections.remove(ns)),
+        }
+    }
+    pub fn forget_database(&self, db: &str) {
+        self.state().databases.remove(db);
+    }
+    /// How many collections something is known of.
+    pub fn collections(&self) -> usize {
+        self.state().collections.len()
+    }
+
+    /// Ownership of a collection is about to change.
+    pub fn enter(&self, ns: &Namespace, section: Section) {
+        self.state().collections.entry(ns.clone()).or_default().section = Some(section);
+    }
+    /// It has changed, or has not.
+    pub fn leave(&self, ns: &Namespace) {
+        let mut state = self.state();
+        if let Some(c) = state.collections.get_mut(ns) {
+            c.section = None;
+            c.ended.bump();
+        }
+    }
+    /// Returns when no section keeps anybody from the collection.
+    pub async fn section_ended(&self, ns: &Namespace) {
+        loop {
+            let (ended, seen) = {
+                let state = self.state();
+                let Some(c) = state.collections.get(ns).filter(|c| c.section.is_some()) else { return };
+                (c.ended.clone(), c.ended.version())
+            };
+            ended.changed(seen).await;
+        }
+    }
+}
+
+/// Collections of the server's own belong to their shard, but for the sessions.
+fn is_never_sharded(ns: &Namespace) -> bool {
+    matches!(ns.db(), "admin" | "local") || (ns.db() == "config" && ns.coll() != "system.sessions")
+}
