@@ -733,3 +733,5 @@ pub const MONITOR_SELECTION_MS: u64 = 20_000;
 pub const CONFIG_READ_MS: u64 = 30_000;
 /// Times that a shard asks the config servers about a collection or a database for one operation.
 pub const SHARD_REFRESHES_PER_OP_MAX: usize = 16;
+/// Chunks that `getShardVersion` lists.
+pub const SHARD_VERSION_CHUNKS_SHOWN_MAX: usize = 10_000;

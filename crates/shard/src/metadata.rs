@@ -189,6 +189,15 @@ impl FilteringMetadata {
     pub fn forget_database(&self, db: &str) {
         self.state().databases.remove(db);
     }
+    /// Versions of this shard's parts of sharded collections, in the order of their names.
+    pub fn versions(&self) -> Vec<(Namespace, ChunkVersion)> {
+        let state = self.state();
+        let sharded = state.collections.iter().filter(|(_, c)| matches!(c.known, Known::Sharded(_)));
+        let mut all: Vec<_> =
+            sharded.filter_map(|(ns, c)| Some((ns.clone(), c.known.version()?))).collect();
+        all.sort_by(|a, b| a.0.as_str().cmp(b.0.as_str()));
+        all
+    }
     /// How many collections something is known of.
     pub fn collections(&self) -> usize {
         self.state().collections.len()

@@ -93,6 +93,7 @@ mod sessions;
 mod set_feature_compatibility_version;
 mod set_parameter;
 mod sharding_state;
+mod shardsvr;
 mod shutdown;
 mod sleep;
 mod split_vector;
@@ -109,7 +110,8 @@ mod whatsmysni;
 mod whatsmyuri;
 
 use crate::Server;
-use pando_command::{COMMANDS, Handler, Registry, Roles};
+use pando_base::{Result, Uuid};
+use pando_command::{COMMANDS, Handler, OpCtx, Registry, Request, Roles};
 
 macro_rules! handlers {
     ($($name:literal => $($handler:ident)::+;)*) => {
@@ -119,6 +121,19 @@ macro_rules! handlers {
 
 /// What a process that holds data does when it is asked.
 static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
+    "_addShard" => shardsvr::add_shard;
+    "_flushDatabaseCacheUpdates" => shardsvr::flush_database;
+    "_flushDatabaseCacheUpdatesWithWriteConcern" => shardsvr::flush_database;
+    "_flushRoutingTableCacheUpdates" => shardsvr::flush_collection;
+    "_flushRoutingTableCacheUpdatesWithWriteConcern" => shardsvr::flush_collection;
+    "_shardsvrCollMod" => shardsvr::coll_mod;
+    "_shardsvrCreateCollection" => shardsvr::create_collection;
+    "_shardsvrCreateCollectionParticipant" => shardsvr::create_participant;
+    "_shardsvrDropCollection" => shardsvr::drop_collection;
+    "_shardsvrDropCollectionParticipant" => shardsvr::drop_participant;
+    "_shardsvrDropDatabase" => shardsvr::drop_database;
+    "_shardsvrDropDatabaseParticipant" => shardsvr::drop_database_participant;
+    "_shardsvrDropIndexes" => shardsvr::drop_indexes;
     "_mergeAuthzCollections" => principals::merge::run;
     "_closeBackup" => backup::close;
     "_demoWorkflow" => demo_workflow::run;
@@ -183,6 +198,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "fsyncUnlock" => fsync::unlock;
     "getClusterParameter" => cluster_parameter::get;
     "getCmdLineOpts" => get_cmd_line_opts::run;
+    "getDatabaseVersion" => shardsvr::database_version;
     "getDefaultRWConcern" => rw_concern::get;
     "getDiagnosticData" => diagnostic_data::run;
     "getFreeMonitoringStatus" => free_monitoring::status;
@@ -191,6 +207,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "getMore" => get_more::run;
     "getParameter" => get_parameter::run;
     "getShardMap" => sharding_state::not_enabled;
+    "getShardVersion" => shardsvr::collection_version;
     "getnonce" => getnonce::run;
     "godinsert" => god_insert::run;
     "grantPrivilegesToRole" => principals::grant::privileges_to_role;
@@ -218,6 +235,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "logout" => principals::sasl::logout;
     "makeSnapshot" => repl_set_test::snapshot;
     "mapReduce" => map_reduce::run;
+    "mergeChunks" => shardsvr::merge;
     "ping" => ping::run;
     "planCacheClear" => plan_cache::clear;
     "planCacheClearFilters" => index_filters::clear;
@@ -263,9 +281,10 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "setParameter" => set_parameter::run;
     "setProfilingFilterGlobally" => profile::globally;
     "setUserWriteBlockMode" => user_write_block::run;
-    "shardingState" => sharding_state::run;
+    "shardingState" => shardsvr::state;
     "shutdown" => shutdown::run;
     "sleep" => sleep::run;
+    "splitChunk" => shardsvr::split;
     "splitVector" => split_vector::run;
     "startRecordingTraffic" => traffic::start;
     "startSession" => sessions::start;
@@ -294,6 +313,24 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
 /// The commands of a process that holds data.
 pub fn registry() -> Registry<Server> {
     Registry::new(Roles::D, COMMANDS, HANDLERS, authorization::CHECKS)
+}
+
+/// `create` as part of another operation, with the UUID that the collection is to have.
+pub(crate) async fn create_as(
+    server: &Server,
+    ctx: &OpCtx,
+    req: Request<'_>,
+    uuid: Option<Uuid>,
+) -> Result<()> {
+    create::run_as(server, ctx, req, uuid).await.map(drop)
+}
+/// `createIndexes` as part of another operation.
+pub(crate) async fn create_indexes(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<()> {
+    create_indexes::run(server, ctx, req).await.map(drop)
+}
+/// `dropDatabase` as part of another operation.
+pub(crate) async fn drop_database(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<()> {
+    drop_database::run(server, ctx, req).await.map(drop)
 }
 
 #[cfg(test)]

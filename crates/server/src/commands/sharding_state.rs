@@ -1,12 +1,6 @@
-//! `shardingState`, `getShardMap`, `flushRouterConfig` on a node that belongs to no sharded cluster.
+//! `getShardMap`, `flushRouterConfig` on a node that belongs to no sharded cluster.
 
 use super::prelude::*;
-
-pub(super) async fn run(_: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
-    let mut r = Reply::new();
-    r.body.bool("enabled", false);
-    Ok(r)
-}
 
 /// What needs a cluster's metadata has none.
 pub(super) async fn not_enabled(_: &Server, _: &OpCtx, _: Request<'_>) -> Result<Reply> {

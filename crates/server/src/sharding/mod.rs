@@ -6,9 +6,9 @@
 //! ```
 //! * [`identity`] — becomes a shard when the document is written, and at the start where it is there already;
 //! * [`learn`] — after a refusal, before the sender is told: asks the config servers, or waits for a change of ownership;
-//! * [`create_collection`], [`participant`] — definitions of a cluster's collections, as this shard coordinates them for collections of databases
-//!   that have it as their primary shard, and as it takes part in those of others.
+//! * [`ddl`] — definitions of the cluster's collections: coordinated here where this is the primary shard of their database.
 
+pub(crate) mod ddl;
 pub(crate) mod identity;
 pub(crate) mod learn;
 
@@ -25,6 +25,7 @@ pub(crate) struct Sharding {
     env: Env,
     options: Options,
     pub(crate) metadata: Arc<FilteringMetadata>,
+    pub(crate) ddl_locks: ddl::locks::DdlLocks,
     cluster: OnceLock<Arc<Cluster>>,
 }
 
@@ -39,7 +40,8 @@ pub(crate) struct Cluster {
 impl Sharding {
     /// `options` are those of calls to other nodes.
     pub(crate) fn new(env: &Env, options: Options, metadata: Arc<FilteringMetadata>) -> Sharding {
-        Sharding { env: env.clone(), options, metadata, cluster: OnceLock::new() }
+        let (env, cluster) = (env.clone(), OnceLock::new());
+        Sharding { env, options, metadata, ddl_locks: Default::default(), cluster }
     }
     /// From now on this set is that shard.
     pub(crate) fn become_shard(&self, identity: ShardIdentity) {

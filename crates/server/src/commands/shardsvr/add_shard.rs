@@ -1,0 +1,19 @@
+//! `_addShard`: the config servers make this set a shard of their cluster (SYS-201).
+
+use crate::commands::prelude::*;
+use crate::sharding::ddl::Ddl;
+use pando_access::Uninterrupted;
+use pando_command::request::missing;
+use pando_shard::ShardIdentity;
+
+pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let identity = req.body.get("shardIdentity");
+    let identity = identity.as_ref().and_then(|v| v.as_doc()).ok_or_else(|| missing("_addShard", "shardIdentity"))?;
+    let identity = ShardIdentity::parse(identity)?;
+    let versions = Namespace::unchecked("admin", "system.version");
+    let internal = server.access.internal_collections();
+    server.upkeep.admission.before_write(ctx).await?;
+    ctx.wrote(internal.put(&Uninterrupted, &versions, &identity.to_doc()).await?);
+    Ddl::new(server, ctx)?.committed().await?;
+    Ok(Reply::new())
+}

@@ -1,0 +1,16 @@
+//! `_shardsvrCollMod`: a router's `collMod`, for the primary shard of the database, which has every shard do it that owns a part.
+
+use super::drop_indexes::renamed;
+use crate::commands::prelude::*;
+use crate::sharding::ddl::Ddl;
+
+pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let ns = req.ns()?;
+    let ddl = Ddl::new(server, ctx)?;
+    let _locks = ddl.sharding.ddl_locks.collection(ctx.env(), ns.db(), ns.as_str()).await;
+    let body = renamed(req.body, "collMod");
+    // Here first: what is wrong with it is told before anybody else has done it.
+    let reply = crate::commands::coll_mod::run(server, ctx, Ddl::request("collMod", req.db, &body)).await?;
+    ddl.on_other_owners(&ns, "collMod", req.body).await?;
+    Ok(reply)
+}

@@ -1,0 +1,67 @@
+//! `_shardsvrCreateCollection`: a router's `shardCollection`, for the primary shard of the database; and what other shards do for it.
+
+use crate::commands::prelude::*;
+use crate::sharding::ddl::Ddl;
+use crate::sharding::ddl::create_collection::Wanted;
+use pando_base::Uuid;
+use pando_base::limits;
+use pando_command::request::missing;
+use pando_routing::ShardKey;
+
+pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let ns = req.ns()?;
+    let body = req.body;
+    if body.get("timeseries").is_some_and(|v| !matches!(v, Value::Null | Value::Undefined)) {
+        let text = "Sharding a time-series collection is not supported by this server";
+        return Err(Error::new(ErrorCode::CommandNotSupported, text));
+    }
+    let key = body.get("shardKey");
+    let key = key.as_ref().and_then(|v| v.as_doc()).ok_or_else(|| missing(req.name, "shardKey"))?;
+    let key = ShardKey::parse(key)?;
+    let flag = |name: &str| body.get(name).map(|v| v.is_truthy());
+    let unique = flag("unique") == Some(true);
+    if unique && key.is_hashed() {
+        let text = "Hashed shard keys cannot be declared unique. It's possible to ensure uniqueness on the hashed \
+                    field by declaring an additional (non-hashed) unique index on the field.";
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
+    let chunks = body.get("numInitialChunks").and_then(|v| v.as_i64()).filter(|n| *n != 0);
+    let too_many = |n: &i64| *n < 0 || *n > limits::INITIAL_CHUNKS_MAX as i64;
+    if chunks.as_ref().is_some_and(too_many) {
+        let text = format!("numInitialChunks cannot be more than {} or less than 0", limits::INITIAL_CHUNKS_MAX);
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
+    let collation = body.get("collation");
+    let collation = collation.as_ref().and_then(|v| v.as_doc());
+    if let Some(c) = collation.filter(|c| c.get("locale").and_then(|v| v.as_str()) != Some("simple")) {
+        let text = format!("The collation for shardCollection must be {{locale: 'simple'}}, but found: {c}");
+        return Err(Error::bad_value(text));
+    }
+    server.upkeep.admission.before_write(ctx).await?;
+    let makes_index = flag("implicitlyCreateIndex") != Some(false);
+    let chunks = chunks.map(|n| n as usize);
+    let wanted = Wanted { ns, key, unique, chunks, collation, makes_index };
+    let (uuid, version) = Ddl::new(server, ctx)?.create_collection(&wanted).await?;
+    let mut r = Reply::new();
+    version.append("collectionVersion", &mut r.body);
+    r.body.uuid("collectionUUID", &uuid.0);
+    Ok(r)
+}
+
+pub(in crate::commands) async fn participant(
+    server: &Server,
+    ctx: &OpCtx,
+    req: Request<'_>,
+) -> Result<Reply> {
+    let ns = req.ns()?;
+    let uuid = match req.body.get("collectionUUID") {
+        Some(Value::Binary { subtype: 4, bytes }) => Uuid::from_slice(bytes),
+        _ => None,
+    };
+    let uuid = uuid.ok_or_else(|| missing(req.name, "collectionUUID"))?;
+    let options = req.body.get("options").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
+    let indexes = req.body.get("indexes").and_then(|v| v.as_array()).unwrap_or(RawDoc::empty());
+    server.upkeep.admission.before_write(ctx).await?;
+    Ddl::new(server, ctx)?.create_as_told(&ns, uuid, options, indexes).await?;
+    Ok(Reply::new())
+}

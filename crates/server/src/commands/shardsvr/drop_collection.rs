@@ -1,0 +1,28 @@
+//! `_shardsvrDropCollection`: a router's `drop`, for the primary shard of the database; and what other shards do for it.
+
+use crate::commands::prelude::*;
+use crate::sharding::ddl::Ddl;
+use pando_base::Uuid;
+
+pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let ns = req.ns()?;
+    if let Some(Value::Binary { subtype: 4, bytes }) = req.body.get("collectionUUID")
+        && let Some(uuid) = Uuid::from_slice(bytes)
+    {
+        server.access.check_uuid(&ns, uuid)?;
+    }
+    server.upkeep.admission.before_write(ctx).await?;
+    Ddl::new(server, ctx)?.drop_collection(&ns).await?;
+    Ok(Reply::new())
+}
+
+pub(in crate::commands) async fn participant(
+    server: &Server,
+    ctx: &OpCtx,
+    req: Request<'_>,
+) -> Result<Reply> {
+    let ns = req.ns()?;
+    server.upkeep.admission.before_write(ctx).await?;
+    Ddl::new(server, ctx)?.drop_as_told(&ns).await?;
+    Ok(Reply::new())
+}

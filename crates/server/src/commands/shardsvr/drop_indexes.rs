@@ -1,0 +1,25 @@
+//! `_shardsvrDropIndexes`: a router's `dropIndexes`, for the primary shard of the database, which has every shard do it that owns a part.
+
+use crate::commands::prelude::*;
+use crate::sharding::ddl::Ddl;
+
+pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let ns = req.ns()?;
+    let ddl = Ddl::new(server, ctx)?;
+    let _locks = ddl.sharding.ddl_locks.collection(ctx.env(), ns.db(), ns.as_str()).await;
+    ddl.on_other_owners(&ns, "dropIndexes", req.body).await?;
+    let body = renamed(req.body, "dropIndexes");
+    crate::commands::drop_indexes::run(server, ctx, Ddl::request("dropIndexes", req.db, &body)).await
+}
+
+/// The same command under the name that it has everywhere.
+pub(super) fn renamed(body: &RawDoc, name: &str) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(body.byte_len());
+    for (i, e) in body.iter().enumerate() {
+        match i {
+            0 => drop(b.value(name, e.value())),
+            _ => drop(b.elem(e)),
+        }
+    }
+    b.finish()
+}

@@ -1,0 +1,24 @@
+//! What a shard does for routers, config servers and other shards. Each command's arguments are read here; what is done stands in
+//! [`crate::sharding`].
+
+mod add_shard;
+mod chunks;
+mod coll_mod;
+mod create_collection;
+mod drop_collection;
+mod drop_database;
+mod drop_indexes;
+mod refresh;
+mod state;
+mod versions;
+
+pub(super) use add_shard::run as add_shard;
+pub(super) use chunks::{merge, split};
+pub(super) use coll_mod::run as coll_mod;
+pub(super) use create_collection::{participant as create_participant, run as create_collection};
+pub(super) use drop_collection::{participant as drop_participant, run as drop_collection};
+pub(super) use drop_database::{participant as drop_database_participant, run as drop_database};
+pub(super) use drop_indexes::run as drop_indexes;
+pub(super) use refresh::{collection as flush_collection, database as flush_database};
+pub(super) use state::run as state;
+pub(super) use versions::{of_collection as collection_version, of_database as database_version};

@@ -1,0 +1,38 @@
+//! Changes of a definition on every shard that owns a part (`collMod`, `dropIndexes`, SH-DDL-10).
+
+use super::{Ddl, append_majority};
+use pando_base::{Namespace, Result};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_catalog_cache::Route;
+use pando_routing::ShardId;
+
+impl Ddl<'_> {
+    /// `command` with the arguments of `body` on all owners but this shard, whose replies are returned. A shard that knows better is
+    /// told to look again, once.
+    pub(crate) async fn on_other_owners(
+        &self,
+        ns: &Namespace,
+        command: &str,
+        body: &RawDoc,
+    ) -> Result<Vec<(ShardId, DocBuf)>> {
+        self.sharding.refresh_anew(ns).await?;
+        let Some(table) = self.sharding.metadata.known(ns).table().cloned() else { return Ok(Vec::new()) };
+        let mut out = Vec::new();
+        for n in table.chunks.owners().iter() {
+            let Some(part) = table.chunks.parts().get(n as usize) else { continue };
+            if part.shard == *self.own_id() {
+                continue;
+            }
+            let mut b = DocBuilder::new();
+            b.str(command, ns.coll());
+            for e in body.iter().skip(1).filter(|e| !pando_command::generic_args::is_generic(e.name_bytes())) {
+                b.elem(e);
+            }
+            Route::part(&table, &part.shard).append(&mut b);
+            append_majority(&mut b);
+            b.str("$db", ns.db());
+            out.push((part.shard.clone(), self.on_shard(&part.shard, &b.finish()).await?));
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,60 @@
+//! What a shard does for a definition that another one coordinates.
+
+use super::Ddl;
+use crate::commands;
+use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
+use pando_bson::{DocBuilder, RawDoc};
+
+impl Ddl<'_> {
+    /// Makes the collection with that UUID, with these options and indexes; what is there of it already stays.
+    ///
+    /// # Errors
+    /// 48 when there is another collection of that name that holds documents.
+    pub(crate) async fn create_as_told(
+        &self,
+        ns: &Namespace,
+        uuid: Uuid,
+        options: &RawDoc,
+        indexes: &RawDoc,
+    ) -> Result<()> {
+        let there = self.server.access.definitions().collection(ns).cloned();
+        if let Some(other) = there.as_ref().filter(|c| c.uuid != uuid) {
+            if self.server.access.internal_collections().first(ns)?.is_some() {
+                let text = format!(
+                    "there is a collection {ns} with UUID {} here that holds documents; it was to be {uuid}",
+                    other.uuid
+                );
+                return Err(Error::new(ErrorCode::NamespaceExists, text));
+            }
+            // Left by a definition that was cut off.
+            let dropped = self.server.access.drop_collection(self.ctx, ns).await?;
+            self.ctx.wrote(dropped.last);
+        }
+        if there.is_none_or(|c| c.uuid != uuid) {
+            let mut b = DocBuilder::new();
+            b.str("create", ns.coll());
+            b.elems_of(options);
+            let body = b.finish();
+            let request = Ddl::request("create", ns.db(), &body);
+            commands::create_as(self.server, self.ctx, request, Some(uuid)).await?;
+        }
+        let mut b = DocBuilder::new();
+        b.str("createIndexes", ns.coll()).raw_array("indexes", indexes);
+        let body = b.finish();
+        commands::create_indexes(self.server, self.ctx, Ddl::request("createIndexes", ns.db(), &body)).await?;
+        self.sharding.metadata.forget(ns);
+        Ok(())
+    }
+
+    /// Drops the collection, if it is there.
+    pub(crate) async fn drop_as_told(&self, ns: &Namespace) -> Result<()> {
+        match self.server.access.drop_collection(self.ctx, ns).await {
+            Ok(dropped) => self.ctx.wrote(dropped.last),
+            Err(e) if e.code == ErrorCode::NamespaceNotFound => {}
+            Err(e) => return Err(e),
+        }
+        self.server.statistics.top.forget(ns.as_str());
+        self.sharding.metadata.forget(ns);
+        Ok(())
+    }
+}
