@@ -17,6 +17,7 @@
 //! * [`internal_collections`] — documents that the server keeps for itself (its configuration, its votes, the sessions it knows, what
 //!   workflows remember). They belong to this node or to its set whatever a cluster distributes, so no shard version, no
 //!   view and no transaction has a say;
+//! * [`together`] — several of these changed together; reads by an index;
 //! * [`maintenance`] — recovery, rollback, index builds, checkpoints: work on the data as a whole, which finds no collection
 //!   for anybody.
 //!
@@ -35,6 +36,7 @@ pub mod maintenance;
 
 pub mod reading;
 pub mod time_series;
+pub mod together;
 pub mod transaction;
 pub mod types;
 pub mod writing;
@@ -51,6 +53,7 @@ pub use interrupt::ByCtx;
 pub use maintenance::Maintenance;
 pub use reading::{Acquisition, Below, CollectionScan, Reading};
 pub use time_series::Series;
+pub use together::Change;
 pub use transaction::{OpenTxn, Statement, open_txn, statement};
 pub use types::*;
 pub use writing::WriteAcquisition;
