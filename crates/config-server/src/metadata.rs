@@ -1,7 +1,7 @@
 //! The metadata as it is stored: documents, and what they say.
 
 use pando_access::{Change, InternalCollections};
-use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
+use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
 use pando_bson::{DocBuf, RawDoc, Value};
 use pando_query::source::Direction;
 use pando_routing::zones::ZoneRange;
@@ -138,13 +138,6 @@ pub(crate) fn text<'a>(doc: &'a RawDoc, field: &str) -> Result<&'a str> {
     doc.get(field).and_then(|v| v.as_str()).ok_or_else(|| {
         Error::new(ErrorCode::NoSuchKey, format!("a document of config without {field}: {doc}"))
     })
-}
-
-pub(crate) fn topology_time(shard: &RawDoc) -> Timestamp {
-    match shard.get("topologyTime") {
-        Some(Value::Timestamp(t)) => t,
-        _ => Timestamp::ZERO,
-    }
 }
 
 pub(crate) fn zones(shard: &RawDoc) -> Vec<&str> {
