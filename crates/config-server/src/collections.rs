@@ -92,7 +92,7 @@ impl CatalogManager {
     pub(crate) fn some_chunks_removed(&self, uuid: Uuid) -> Result<Vec<Change>> {
         let key = [Value::Binary { subtype: 4, bytes: &uuid.0 }];
         let max = limits::CHUNKS_REMOVED_AT_ONCE;
-        let (chunks, index) = (ns("chunks"), crate::metadata::BY_MIN);
+        let (chunks, index) = (ns("chunks"), crate::metadata::BY_START);
         let some: Vec<DocBuf> = self.internal.by_index(&chunks, index, &key, Direction::Forward, max)?;
         Ok(some.into_iter().map(|was| Change::Remove { ns: chunks.clone(), was }).collect())
     }

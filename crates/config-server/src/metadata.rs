@@ -14,10 +14,10 @@ pub fn ns(collection: &str) -> Namespace {
 }
 
 /// Indexes of `config.chunks`.
-pub(crate) const BY_MIN: &str = "uuid_1_min_1";
+pub(crate) const BY_START: &str = "uuid_1_min_1";
 pub(crate) const BY_LASTMOD: &str = "uuid_1_lastmod_1";
 /// Index of `config.tags`.
-pub(crate) const TAGS_BY_MIN: &str = "ns_1_min_1";
+pub(crate) const TAGS_BY_START: &str = "ns_1_min_1";
 
 /// What is stored now, as this node sees it.
 #[derive(Clone)]
@@ -57,12 +57,12 @@ impl Metadata {
     /// In the order of their lower bounds.
     pub(crate) fn chunks(&self, uuid: Uuid) -> Result<Vec<DocBuf>> {
         let uuid = Value::Binary { subtype: 4, bytes: &uuid.0 };
-        self.0.by_index(&ns("chunks"), BY_MIN, &[uuid], Direction::Forward, usize::MAX)
+        self.0.by_index(&ns("chunks"), BY_START, &[uuid], Direction::Forward, usize::MAX)
     }
     /// The chunk with this lower bound.
     pub(crate) fn chunk(&self, uuid: Uuid, min: &RawDoc) -> Result<Option<DocBuf>> {
         let key = [Value::Binary { subtype: 4, bytes: &uuid.0 }, Value::Document(min)];
-        Ok(self.0.by_index(&ns("chunks"), BY_MIN, &key, Direction::Forward, 1)?.pop())
+        Ok(self.0.by_index(&ns("chunks"), BY_START, &key, Direction::Forward, 1)?.pop())
     }
     /// The chunk that was changed last.
     pub(crate) fn newest_chunk(&self, uuid: Uuid) -> Result<Option<DocBuf>> {
@@ -71,7 +71,7 @@ impl Metadata {
     }
     pub(crate) fn tags(&self, of: &str) -> Result<Vec<DocBuf>> {
         let key = [Value::String(of)];
-        self.0.by_index(&ns("tags"), TAGS_BY_MIN, &key, Direction::Forward, usize::MAX)
+        self.0.by_index(&ns("tags"), TAGS_BY_START, &key, Direction::Forward, usize::MAX)
     }
     pub fn zone_ranges(&self, of: &str) -> Result<Vec<ZoneRange>> {
         self.tags(of)?.iter().map(|doc| ZoneRange::parse(doc)).collect()

@@ -134,7 +134,8 @@ fn sharded(bounds: &[i32], shards: &[&str]) -> Document {
 }
 fn split(min: impl Into<Bson>, max: impl Into<Bson>, at: &[i32]) -> Document {
     let points = at.iter().map(|n| doc! { "a": *n }.into()).collect();
-    let mut args = doc! { "collEpoch": EPOCH, "min": { "a": min.into() }, "max": { "a": max.into() }, "shard": "s0" };
+    let mut args =
+        doc! { "collEpoch": EPOCH, "min": { "a": min.into() }, "max": { "a": max.into() }, "shard": "s0" };
     args.push("splitPoints", Bson::Array(points));
     args
 }

@@ -333,14 +333,8 @@ impl ReplSetConfig {
         Ok(())
     }
 
-    /// What `replSetInitiate` asks beyond [`ReplSetConfig::validate`]; returns this node's place in `members`. `configsvr`: this node
-    /// is a config server.
-    pub fn check_initiate(
-        &self,
-        set_name: &str,
-        configsvr: bool,
-        is_self: impl Fn(&str) -> bool,
-    ) -> Result<usize> {
+    /// What `replSetInitiate` asks beyond [`ReplSetConfig::validate`]; returns this node's place in `members`.
+    pub fn check_initiate(&self, set_name: &str, is_self: impl Fn(&str) -> bool) -> Result<usize> {
         if self.name != set_name {
             return Err(invalid(format!(
                 "Rejecting initiate with a set name that differs from command line set name, initiate set \
@@ -354,11 +348,6 @@ impl ReplSetConfig {
                 "Configuration used to initiate a replica set must  have version 1, but found {}",
                 self.version
             )));
-        }
-        if self.configsvr && !configsvr {
-            return Err(invalid(
-                "Nodes being used for config servers must be started with the --configsvr flag",
-            ));
         }
         let me = self.members.iter().position(|m| is_self(&m.host)).ok_or_else(|| {
             invalid(format!(
@@ -667,7 +656,7 @@ mod tests {
     fn initiate(d: Document) -> Result<ReplSetConfig> {
         let mut config = ReplSetConfig::parse(&with_version(d).to_raw())?;
         config.term = 0;
-        config.check_initiate("rs1", false, |h| h == "127.0.0.1:29131")?;
+        config.check_initiate("rs1", |h| h == "127.0.0.1:29131")?;
         Ok(config)
     }
     fn with_version(mut d: Document) -> Document {

@@ -32,9 +32,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     config.validate()?;
     let own = server.replication.own_members(&config).await;
     super::repl_set_reconfig::check_one_of_them(&config, &own)?;
-    let configsvr = server.config.cluster_role == Some(ClusterRole::Config);
-    let is_self = |host: &str| own.iter().any(|i| config.members[*i].host == host);
-    let me = config.check_initiate(set_name, configsvr, is_self)?;
+    let me = config.check_initiate(set_name, |host| own.iter().any(|i| config.members[*i].host == host))?;
+    if config.configsvr && server.config.cluster_role != Some(ClusterRole::Config) {
+        let text = "Nodes being used for config servers must be started with the --configsvr flag";
+        return Err(Error::new(ErrorCode::InvalidReplicaSetConfig, text));
+    }
     ctx.check_interrupt()?;
     server.replication.initiate(config, me).await?;
     Ok(r)

@@ -14,7 +14,7 @@ pub(in super::super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>
         match (e.name(), v) {
             ("shard", Value::String(id)) => shard = Some(ShardId::new(id)),
             ("shard", _) => return expects("string"),
-            ("collUUID", Value::Document(_)) => uuid = super::uuid_of(&v),
+            ("collUUID", Value::Document(_)) => uuid = fields::uuid_of(&v),
             ("collUUID", _) => return expects("object"),
             ("chunkRange", Value::Document(d)) => range = Some(fields::range(d)?),
             ("chunkRange", _) => return expects("object"),

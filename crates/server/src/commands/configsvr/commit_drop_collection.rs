@@ -9,7 +9,7 @@ pub(in super::super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>
     let of = fields::own_text(&req)?;
     let uuid = fields::required(&req, "collectionUUID")?;
     let uuid =
-        super::uuid_of(&uuid).ok_or_else(|| wrong_type(req.name, "collectionUUID", &uuid, &["binData"]))?;
+        fields::uuid_of(&uuid).ok_or_else(|| wrong_type(req.name, "collectionUUID", &uuid, &["binData"]))?;
     let manager = &call.config_server.manager;
     manager.commit_drop_collection(&call.interrupt, &call.client, of, uuid).await?;
     call.done().await

@@ -15,7 +15,7 @@ pub(in super::super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>
     let of = of.as_str().ok_or_else(|| wrong_type(req.name, "nss", &of, &["string"]))?;
     let uuid = fields::required(&req, "collectionUUID")?;
     let uuid =
-        super::uuid_of(&uuid).ok_or_else(|| wrong_type(req.name, "collectionUUID", &uuid, &["binData"]))?;
+        fields::uuid_of(&uuid).ok_or_else(|| wrong_type(req.name, "collectionUUID", &uuid, &["binData"]))?;
     let version = pando_routing::ChunkVersion::parse_argument(&version)?;
     let manager = &call.config_server.manager;
     manager.ensure_chunk_version_is_greater(&call.interrupt, of, uuid, (min, max), version).await?;

@@ -1,7 +1,7 @@
 //! Arguments of commands that 6.0 reads field by field, and what it says where one is missing or of another type.
 
 use super::super::prelude::*;
-use pando_base::Timestamp;
+use pando_base::{Timestamp, Uuid};
 use pando_bson::ObjectId;
 use pando_bson::fields::{missing, wrong_type};
 use pando_routing::ChunkVersion;
@@ -78,4 +78,13 @@ pub(super) fn own_text_of_old<'a>(req: &Request<'a>) -> Result<&'a str> {
 }
 pub(super) fn required<'a>(req: &Request<'a>, name: &str) -> Result<Value<'a>> {
     req.body.get(name).ok_or_else(|| missing(req.name, name))
+}
+
+/// A UUID as old servers and new ones give it: bare, or as `{uuid: <UUID>}`.
+pub(super) fn uuid_of(v: &Value<'_>) -> Option<Uuid> {
+    match v {
+        Value::Binary { subtype: 4, bytes } => Uuid::from_slice(bytes),
+        Value::Document(d) => d.get("uuid").as_ref().and_then(uuid_of),
+        _ => None,
+    }
 }

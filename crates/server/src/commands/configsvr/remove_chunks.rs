@@ -7,7 +7,7 @@ pub(in super::super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>
     let call = Call::with_majority(server, ctx)?;
     let uuid = fields::required(&req, "collectionUUID")?;
     let uuid =
-        super::uuid_of(&uuid).ok_or_else(|| wrong_type(req.name, "collectionUUID", &uuid, &["binData"]))?;
+        fields::uuid_of(&uuid).ok_or_else(|| wrong_type(req.name, "collectionUUID", &uuid, &["binData"]))?;
     call.as_retryable_write(5_665_000)?;
     call.config_server.manager.remove_chunks(&call.interrupt, uuid).await?;
     call.done().await

@@ -12,7 +12,7 @@ pub(in super::super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>
     };
     let uuid = match req.body.get("collectionUUID") {
         None => None,
-        Some(v) => match super::uuid_of(&v) {
+        Some(v) => match fields::uuid_of(&v) {
             Some(uuid) => Some(uuid),
             None => return Err(wrong_type(req.name, "collectionUUID", &v, &["binData"])),
         },
