@@ -44,7 +44,7 @@ impl CatalogManager {
     }
     pub async fn set_balancer(&self, interrupt: &dyn Interrupt, client: &str, on: bool) -> Result<()> {
         self.prepare().await?;
-        let _one = self.lock(Subject::Settings).await;
+        let _one = self.lock(interrupt, Subject::Settings).await?;
         let mode = Value::String(if on { "full" } else { "off" });
         let fields: [(&str, &[(&str, Option<Value<'_>>)]); 2] = [
             ("balancer", &[("mode", Some(mode)), ("stopped", Some(Value::Boolean(!on)))]),
@@ -82,7 +82,7 @@ impl CatalogManager {
             return Err(Error::new(ErrorCode::InvalidOptions, text));
         }
         self.prepare().await?;
-        let _one = self.lock(Subject::Collection(of.as_str().to_owned())).await;
+        let _one = self.lock(interrupt, Subject::Collection(of.as_str().to_owned())).await?;
         let Some(was) = self.metadata().collection(of.as_str())? else {
             let mut query = DocBuilder::new();
             query.str("_id", of.as_str());

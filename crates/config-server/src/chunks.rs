@@ -7,7 +7,7 @@ use crate::mutexes::Subject;
 use pando_access::{Change, Interrupt};
 use pando_base::{Error, ErrorCode, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, ObjectId, RawDoc, Value};
-use pando_routing::{Chunk, ChunkVersion, CollectionEntry, Placement, ShardId, commit};
+use pando_routing::{Chunk, ChunkVersion, CollectionEntry, Placement, RoutingTable, ShardId, commit};
 
 /// What `_configsvrCommitChunkSplit` asks for.
 pub struct Split {
@@ -51,7 +51,7 @@ impl CatalogManager {
         split: &Split,
     ) -> Result<(ChunkVersion, ChunkVersion)> {
         self.prepare().await?;
-        let _one = self.lock(Subject::Collection(split.ns.clone())).await;
+        let _one = self.lock(interrupt, Subject::Collection(split.ns.clone())).await?;
         let stored = self.metadata().stored(&split.ns)?.ok_or_else(no_collection)?;
         check_generation(&stored, split)?;
         if stored.chunk(&split.min).is_none() {
@@ -68,12 +68,13 @@ impl CatalogManager {
         let change = done.map_err(not_committed)?;
         let before = stored.table.version();
         let written = change.written.clone();
+        let after = stored.after(&written)?;
         self.write(interrupt, &stored.changes(change, || self.new_object_id())?).await?;
         for details in split_details(split, before, &written) {
             let what = if written.len() == 2 { "split" } else { "multi-split" };
             self.log_change(client, what, &split.ns, &details).await;
         }
-        self.versions(&stored, &split.shard)
+        Ok(versions(&after, &split.shard))
     }
     /// Returns the version of the shard's part of the collection.
     pub async fn merge(
@@ -83,7 +84,7 @@ impl CatalogManager {
         merge: &Merge,
     ) -> Result<ChunkVersion> {
         self.prepare().await?;
-        let _one = self.lock(Subject::Collection(merge.ns.clone())).await;
+        let _one = self.lock(interrupt, Subject::Collection(merge.ns.clone())).await?;
         let stored = self.metadata().stored(&merge.ns)?.ok_or_else(|| {
             let text = format!("Collection '{}' no longer either exists", merge.ns);
             Error::location(5_057_701, text)
@@ -109,6 +110,7 @@ impl CatalogManager {
         }
         let change = commit::merge(&stored.table, &merge.shard, &merge.min, &merge.max)?;
         let before = stored.table.shard_version(&merge.shard);
+        let version = stored.after(&change.written)?.shard_version(&merge.shard);
         if let [merged] = &change.written[..] {
             let n = change.removed.len() + 1;
             let after = ChunkVersion::new(entry.generation, merged.placement);
@@ -120,12 +122,7 @@ impl CatalogManager {
             self.write(interrupt, &stored.changes(change, || self.new_object_id())?).await?;
             self.log_change(client, "merge", &merge.ns, &d.finish()).await;
         }
-        Ok(self.versions(&stored, &merge.shard)?.1)
-    }
-    /// As they are stored now: of the collection, and of a shard's part of it.
-    pub(crate) fn versions(&self, stored: &Stored, shard: &ShardId) -> Result<(ChunkVersion, ChunkVersion)> {
-        let now = self.metadata().stored(&stored.entry().ns)?.ok_or_else(no_collection)?;
-        Ok((now.table.version(), now.table.shard_version(shard)))
+        Ok(version)
     }
 
     /// Sees to it that nothing that was decided upon `version` of the chunk can be committed any more (SH-MIG-13). Nothing happens
@@ -139,7 +136,7 @@ impl CatalogManager {
         version: ChunkVersion,
     ) -> Result<()> {
         self.prepare().await?;
-        let _one = self.lock(Subject::Collection(of.to_owned())).await;
+        let _one = self.lock(interrupt, Subject::Collection(of.to_owned())).await?;
         let metadata = self.metadata();
         let Some(entry) = metadata.collection(of)? else { return Ok(()) };
         let entry = CollectionEntry::parse(&entry)?;
@@ -162,7 +159,7 @@ impl CatalogManager {
         (min, max): (&RawDoc, &RawDoc),
     ) -> Result<()> {
         self.prepare().await?;
-        let _one = self.lock(Subject::Collection(of.to_owned())).await;
+        let _one = self.lock(interrupt, Subject::Collection(of.to_owned())).await?;
         let metadata = self.metadata();
         let entry = metadata.collection(of)?.ok_or_else(no_collection)?;
         let entry = CollectionEntry::parse(&entry)?;
@@ -203,6 +200,11 @@ impl CatalogManager {
             self.write(interrupt, &changes).await?;
         }
     }
+}
+
+/// Of the collection, and of a shard's part of it.
+pub(crate) fn versions(table: &RoutingTable, shard: &ShardId) -> (ChunkVersion, ChunkVersion) {
+    (table.version(), table.shard_version(shard))
 }
 
 /// With another version.

@@ -27,17 +27,21 @@ impl CatalogManager {
         let table = RoutingTable::new(entry.clone(), &chunks)?;
         let name = Namespace::parse(&entry.ns)?;
         self.prepare().await?;
-        let _one = self.lock(Subject::Collection(entry.ns.clone())).await;
+        // Zones of the name are by this key from now on.
+        let _zones = self.lock(interrupt, Subject::Zones).await?;
+        let _one = self.lock(interrupt, Subject::Collection(entry.ns.clone())).await?;
         let metadata = self.metadata();
         if let Some(there) = metadata.stored(&entry.ns)? {
             return same_as(&there.table, &entry);
         }
-        if metadata.database(name.db())?.is_none() {
+        // `config` is everybody's and nobody's.
+        if name.db() != "config" && metadata.database(name.db())?.is_none() {
             let text = format!("database {} not found", name.db());
             return Err(Error::new(ErrorCode::NamespaceNotFound, text));
         }
         let parts: Vec<_> = table.chunks.parts().iter().map(|part| part.shard.clone()).collect();
-        let _owners = self.keep_shards(parts.iter().map(|id| id.as_str())).await?;
+        let _owners =
+            self.keep_shards(interrupt, &parts.iter().map(|id| id.as_str()).collect::<Vec<_>>()).await?;
         let mut d = DocBuilder::new();
         d.raw_doc("shardKey", entry.key.pattern()).str("collection", &entry.ns);
         d.i32("numChunks", chunks.len() as i32);
@@ -69,8 +73,8 @@ impl CatalogManager {
         uuid: Uuid,
     ) -> Result<()> {
         self.prepare().await?;
-        let _zones = self.lock(Subject::Zones).await;
-        let _one = self.lock(Subject::Collection(of.to_owned())).await;
+        let _zones = self.lock(interrupt, Subject::Zones).await?;
+        let _one = self.lock(interrupt, Subject::Collection(of.to_owned())).await?;
         let metadata = self.metadata();
         let entry = metadata.collection(of)?;
         let its_uuid = entry.as_deref().map(CollectionEntry::parse).transpose()?.map(|entry| entry.uuid);

@@ -64,7 +64,7 @@ impl CatalogManager {
             return Ok(fixed);
         }
         self.prepare().await?;
-        let _one = self.lock(Subject::Database(name.to_lowercase())).await;
+        let _one = self.lock(interrupt, Subject::Database(name.to_lowercase())).await?;
         if let Some(there) = among(&self.metadata().databases()?, name, primary)? {
             return Ok(there);
         }
@@ -75,7 +75,7 @@ impl CatalogManager {
             },
             None => self.least_loaded(interrupt).await?,
         };
-        let _owners = self.keep_shards([primary.as_str()]).await?;
+        let _owners = self.keep_shards(interrupt, &[primary.as_str()]).await?;
         let entry = DatabaseEntry { name: name.to_owned(), primary, version: self.new_database_version() };
         self.write(interrupt, &[Change::Insert(ns("databases"), entry.to_doc())]).await?;
         Ok(entry.version)
@@ -116,7 +116,7 @@ impl CatalogManager {
         version: DatabaseVersion,
     ) -> Result<()> {
         self.prepare().await?;
-        let _one = self.lock(Subject::Database(name.to_lowercase())).await;
+        let _one = self.lock(interrupt, Subject::Database(name.to_lowercase())).await?;
         let Some(doc) = self.metadata().database(name)? else { return Ok(()) };
         let entry = DatabaseEntry::parse(&doc)?;
         if entry.version != version {
@@ -144,7 +144,7 @@ impl CatalogManager {
         to: &str,
     ) -> Result<DatabaseVersion> {
         self.prepare().await?;
-        let _one = self.lock(Subject::Database(name.to_lowercase())).await;
+        let _one = self.lock(interrupt, Subject::Database(name.to_lowercase())).await?;
         let doc = self.metadata().database(name)?;
         let doc = doc
             .ok_or_else(|| Error::new(ErrorCode::NamespaceNotFound, format!("database {name} not found")))?;
@@ -157,7 +157,7 @@ impl CatalogManager {
             let text = format!("database {name} is not of the version that was to be moved any more");
             return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
         }
-        let _owners = self.keep_shards([to]).await?;
+        let _owners = self.keep_shards(interrupt, &[to]).await?;
         let from = entry.primary.clone();
         let now = DatabaseEntry { primary: ShardId::new(to), version: moved, ..entry }.to_doc();
         self.write(interrupt, &[Change::Replace { ns: ns("databases"), was: doc, now }]).await?;

@@ -5,11 +5,12 @@ use crate::mutexes::{Mutexes, Subject};
 use crate::node::Node;
 use crate::remove_shard::not_found;
 use pando_access::{Change, Guard, InternalCollections, Interrupt};
-use pando_base::{OpTime, Result, SessionId, Uuid};
+use pando_base::{OpTime, Result, SessionId, Uuid, limits};
 use pando_bson::ObjectId;
 use pando_env::Env;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 pub struct CatalogManager {
     pub(crate) env: Env,
@@ -36,12 +37,27 @@ impl CatalogManager {
     pub fn metadata(&self) -> Metadata {
         Metadata(self.internal.clone())
     }
-    pub(crate) async fn lock(&self, subject: Subject) -> Guard {
-        self.mutexes.lock(&self.env, subject).await
+    pub(crate) async fn lock(&self, interrupt: &dyn Interrupt, subject: Subject) -> Result<Guard> {
+        self.unless_interrupted(interrupt, self.mutexes.lock(&self.env, subject)).await
+    }
+    async fn unless_interrupted<T: Send>(
+        &self,
+        interrupt: &dyn Interrupt,
+        wait: impl Future<Output = T> + Send,
+    ) -> Result<T> {
+        let mut wait = std::pin::pin!(wait);
+        let look = Duration::from_millis(limits::INTERRUPT_CHECK_MS);
+        loop {
+            if let Some(done) = self.env.timeout(look, wait.as_mut()).await {
+                return Ok(done);
+            }
+            interrupt.check()?;
+        }
     }
     /// While it is held no shard goes away; 70 when one of these has gone.
-    pub(crate) async fn keep_shards<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<Guard> {
-        let guard = self.mutexes.share(&self.env, Subject::Owners).await;
+    pub(crate) async fn keep_shards(&self, interrupt: &dyn Interrupt, names: &[&str]) -> Result<Guard> {
+        let share = self.mutexes.share(&self.env, Subject::Owners);
+        let guard = self.unless_interrupted(interrupt, share).await?;
         let metadata = self.metadata();
         for name in names {
             if metadata.shard(name)?.is_none() {

@@ -105,6 +105,10 @@ impl Stored {
     pub(crate) fn chunk(&self, min: &RawDoc) -> Option<&DocBuf> {
         self.chunks.get(&self.entry().key.key_of_bound(min).ok()?)
     }
+    /// The table when these chunks are written.
+    pub(crate) fn after(&self, written: &[Chunk]) -> Result<RoutingTable> {
+        self.table.advanced(self.entry().clone(), written)
+    }
     /// What has to be written so that the chunks become those of `change`.
     pub(crate) fn changes(
         &self,

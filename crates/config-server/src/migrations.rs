@@ -1,7 +1,7 @@
 //! What the config servers have to do with chunks that move: they say who owns the range from now on (SH-MIG-12, SH-MIG-18), and
 //! whether anything may move at all.
 
-use crate::chunks::no_collection;
+use crate::chunks::{no_collection, versions};
 use crate::documents::with_fields;
 use crate::manager::CatalogManager;
 use crate::metadata::{Stored, ns};
@@ -38,9 +38,9 @@ impl CatalogManager {
         migration: &Migration,
     ) -> Result<(ChunkVersion, ChunkVersion)> {
         self.prepare().await?;
-        let _one = self.lock(Subject::Collection(migration.ns.clone())).await;
+        let _one = self.lock(interrupt, Subject::Collection(migration.ns.clone())).await?;
         let metadata = self.metadata();
-        let _owners = self.keep_shards([migration.to.as_str()]).await.map_err(|e| {
+        let _owners = self.keep_shards(interrupt, &[migration.to.as_str()]).await.map_err(|e| {
             let text = format!("Shard {} does not exist", migration.to);
             if e.code == ErrorCode::ShardNotFound { Error::new(e.code, text) } else { e }
         })?;
@@ -51,16 +51,17 @@ impl CatalogManager {
         };
         migration.check_generation(&stored)?;
         if migration.is_done(&stored)? {
-            return self.versions(&stored, &migration.from);
+            return Ok(versions(&stored.table, &migration.from));
         }
         migration.check(&stored, at)?;
         let Migration { from, to, min, max, .. } = migration;
         let change = commit::move_range(&stored.table, from, to, min, max, at)?;
+        let after = stored.after(&change.written)?;
         self.write(interrupt, &stored.changes(change, || self.new_object_id())?).await?;
         let mut d = DocBuilder::new();
         d.raw_doc("min", min).raw_doc("max", max).str("from", from.as_str()).str("to", to.as_str());
         self.log_change(client, "moveChunk.commit", &migration.ns, &d.finish()).await;
-        self.versions(&stored, from)
+        Ok(versions(&after, from))
     }
 
     /// Says whether chunks of a collection may move, and makes everybody who keeps its chunks look again.
@@ -72,7 +73,7 @@ impl CatalogManager {
         allow: bool,
     ) -> Result<()> {
         self.prepare().await?;
-        let _one = self.lock(Subject::Collection(of.to_owned())).await;
+        let _one = self.lock(interrupt, Subject::Collection(of.to_owned())).await?;
         let was = self.metadata().collection(of)?.ok_or_else(|| {
             Error::new(ErrorCode::NamespaceNotSharded, format!("Collection {of} is not sharded."))
         })?;

@@ -47,7 +47,7 @@ impl CatalogManager {
         if self.prepared.load(SeqCst) {
             return Ok(());
         }
-        let _one = self.lock(crate::mutexes::Subject::Topology).await;
+        let _one = self.lock(&Uninterrupted, crate::mutexes::Subject::Topology).await?;
         if self.prepared.load(SeqCst) {
             return Ok(());
         }

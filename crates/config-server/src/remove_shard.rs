@@ -27,9 +27,9 @@ impl CatalogManager {
         which: &str,
     ) -> Result<(String, Draining)> {
         self.prepare().await?;
-        let _topology = self.lock(Subject::Topology).await;
+        let _topology = self.lock(interrupt, Subject::Topology).await?;
         // Zones change the same entries.
-        let _zones = self.lock(Subject::Zones).await;
+        let _zones = self.lock(interrupt, Subject::Zones).await?;
         let shards = self.metadata().shards()?;
         let named = |field: &'static str| {
             shards.iter().find(move |doc| doc.get(field).and_then(|v| v.as_str()) == Some(which))
@@ -47,7 +47,7 @@ impl CatalogManager {
             self.write(interrupt, &[change]).await?;
             return Ok((name.clone(), Draining::Started { databases: self.databases_of(&name)? }));
         }
-        let _owners = self.lock(Subject::Owners).await;
+        let _owners = self.lock(interrupt, Subject::Owners).await?;
         let of_shard = |doc: &RawDoc| shard_of(doc).is_some_and(|id| id.as_str() == name);
         let chunks = self.metadata().count("chunks", of_shard)?;
         let is_jumbo = |doc: &RawDoc| doc.get("jumbo").is_some_and(|v| v.is_truthy());

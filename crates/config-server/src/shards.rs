@@ -26,7 +26,7 @@ impl CatalogManager {
         }
         let own = ConnectionString::parse(&self.node.connection_string())?;
         new.check_reachable(&own)?;
-        let _topology = self.lock(Subject::Topology).await;
+        let _topology = self.lock(interrupt, Subject::Topology).await?;
         let metadata = self.metadata();
         let shards = metadata.shards()?;
         if let Some(there) = new.among(&shards)? {
@@ -45,7 +45,7 @@ impl CatalogManager {
         }
         self.take_in(&primary.host, &name).await?;
         // Databases come into being while a shard is added, and a name may be taken only once.
-        let _guards = self.lock_databases(&databases).await;
+        let _guards = self.lock_databases(interrupt, &databases).await?;
         let databases = new.check_databases(listed, &name, &metadata.databases()?)?;
         self.write(interrupt, &self.entries(&name, &actual, &databases)).await?;
         let mut details = DocBuilder::new();
@@ -54,15 +54,19 @@ impl CatalogManager {
         Ok(name)
     }
 
-    async fn lock_databases(&self, names: &[String]) -> Vec<pando_access::Guard> {
+    async fn lock_databases(
+        &self,
+        interrupt: &dyn Interrupt,
+        names: &[String],
+    ) -> Result<Vec<pando_access::Guard>> {
         let mut names: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
         names.sort_unstable();
         names.dedup();
         let mut guards = Vec::new();
         for name in names {
-            guards.push(self.lock(Subject::Database(name)).await);
+            guards.push(self.lock(interrupt, Subject::Database(name)).await?);
         }
-        guards
+        Ok(guards)
     }
     /// The shard and the databases that it brings along.
     fn entries(&self, name: &str, actual: &ConnectionString, databases: &[String]) -> Vec<Change> {

@@ -110,7 +110,7 @@ impl CatalogManager {
     }
     pub async fn add_shard_to_zone(&self, interrupt: &dyn Interrupt, shard: &str, zone: &str) -> Result<()> {
         self.prepare().await?;
-        let _zones = self.lock(Subject::Zones).await;
+        let _zones = self.lock(interrupt, Subject::Zones).await?;
         let was = self.zoned_shard(shard)?;
         let mut all = zones(&was);
         if all.contains(&zone) {
@@ -127,7 +127,7 @@ impl CatalogManager {
         zone: &str,
     ) -> Result<()> {
         self.prepare().await?;
-        let _zones = self.lock(Subject::Zones).await;
+        let _zones = self.lock(interrupt, Subject::Zones).await?;
         let was = self.zoned_shard(shard)?;
         let mut all = zones(&was);
         if !all.contains(&zone) {
@@ -161,7 +161,7 @@ impl CatalogManager {
             return Err(Error::failed_to_parse(format!("min: {min} should be less than max: {max}")));
         }
         self.prepare().await?;
-        let _zones = self.lock(Subject::Zones).await;
+        let _zones = self.lock(interrupt, Subject::Zones).await?;
         let metadata = self.metadata();
         let entry = metadata.collection(of.as_str())?;
         let key = entry.map(|doc| CollectionEntry::parse(&doc)).transpose()?.map(|entry| entry.key);
@@ -191,7 +191,7 @@ impl CatalogManager {
     /// All ranges of a collection.
     pub async fn remove_tags(&self, interrupt: &dyn Interrupt, of: &str) -> Result<()> {
         self.prepare().await?;
-        let _zones = self.lock(Subject::Zones).await;
+        let _zones = self.lock(interrupt, Subject::Zones).await?;
         let gone = self.metadata().tags(of)?.into_iter().map(|was| Change::Remove { ns: ns("tags"), was });
         self.write(interrupt, &gone.collect::<Vec<_>>()).await.map(drop)
     }
