@@ -5,7 +5,7 @@
 use pando_base::Timestamp;
 use pando_bson::{Binary, Bson, Document, ObjectId, doc};
 use pando_command::roles::ClusterRole;
-use pando_testserver::{Client, Running, World, run, spawn};
+use pando_testserver::{Client, Running, Set, World, run, spawn};
 
 /// A config server, and sets that may become shards.
 struct Cluster {
@@ -476,6 +476,46 @@ fn servers_of_the_cluster_hear_up_to_where_they_can_rely_on_it() {
         let after = doc! { "ts": config, "t": 1i64 };
         assert_eq!(c.all(find(doc! { "level": "majority", "afterOpTime": after })).await.len(), 1);
         assert_eq!(c.all(find(doc! { "level": "snapshot", "afterClusterTime": config })).await.len(), 1);
+    });
+}
+
+#[test]
+fn the_next_primary_knows_what_was_answered() {
+    run(async {
+        let set = Set::configured(3, |c| c.cluster_role = Some(ClusterRole::Config)).await;
+        let world = World::new();
+        let shard = start(&world, 0, "s0", Some(ClusterRole::Shard)).await;
+        let mut c = set.connect(set.primary().await).await;
+        ok(&mut c, "AddShard", format!("s0/127.0.0.1:{}", shard.port), doc! {}).await;
+        ok(&mut c, "CreateDatabase", "d", doc! {}).await;
+        ok(&mut c, "CommitShardCollection", 1, sharded(&[], &["s0"])).await;
+        for round in 0..3 {
+            let first = set.primary().await;
+            let mut c = set.connect(first).await;
+            let before = bounds(&mut c).await;
+            let then = before.get(1).map_or(Bson::MaxKey, |e| e.0.clone());
+            ok(&mut c, "CommitChunkSplit", "d.c", split(Bson::MinKey, then, &[-round])).await;
+            set.until("a step-down", async |set| {
+                let reply =
+                    set.connect(first).await.run(doc! { "replSetStepDown": 30, "$db": "admin" }).await;
+                pando_testserver::is(&reply, "ok")
+            })
+            .await;
+            let mut next = set.connect(set.primary().await).await;
+            assert_eq!(bounds(&mut next).await.len(), before.len() + 1);
+            // A transaction of one command was one: the entry is as new as the chunks are.
+            let reply = ok(&mut next, "CommitShardCollection", 1, sharded(&[], &["s0"])).await;
+            assert_eq!(placement(&reply, "collectionVersion"), (1, 2 * (round as u32 + 1)));
+        }
+        // Who follows has the same.
+        set.until("a secondary that has all chunks", async |set| {
+            let at = set.secondaries().await[0];
+            let mode = doc! { "mode": "secondary" };
+            let find = doc! { "find": "chunks", "$readPreference": mode, "$db": "config" };
+            set.connect(at).await.all(find).await.len() == 4
+        })
+        .await;
+        set.shut_down().await;
     });
 }
 
