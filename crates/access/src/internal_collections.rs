@@ -24,11 +24,11 @@ pub enum LogAs {
 /// after a write conflict until `interrupt` says no. None of them waits for other members.
 #[derive(Clone)]
 pub struct InternalCollections {
-    catalog: Catalog,
+    pub(crate) catalog: Catalog,
 }
 
 /// Validators are for users.
-const OP: WriteOp<'static> =
+pub(crate) const OP: WriteOp<'static> =
     WriteOp { session: None, bypass_validation: true, of_server: true, from_migrate: false, image: None };
 
 impl InternalCollections {

@@ -18,6 +18,7 @@
 //! * [`internal_collections`] — documents that the server keeps for itself (its configuration, its votes, the sessions it knows, what
 //!   workflows remember). They belong to this node or to its set whatever a cluster distributes, so no shard version, no
 //!   view and no transaction has a say;
+//! * [`together`] — several of these changed together; reads by an index;
 //! * [`maintenance`] — recovery, rollback, index builds, checkpoints: work on the data as a whole, which finds no collection
 //!   for anybody.
 //!
@@ -37,6 +38,7 @@ pub mod placement;
 
 pub mod reading;
 pub mod time_series;
+pub mod together;
 pub mod transaction;
 pub mod types;
 pub mod writing;
@@ -53,6 +55,7 @@ pub use interrupt::ByCtx;
 pub use maintenance::Maintenance;
 pub use reading::{Acquisition, Below, CollectionScan, Reading};
 pub use time_series::Series;
+pub use together::Change;
 pub use transaction::{OpenTxn, Statement, open_txn, statement};
 pub use types::*;
 pub use writing::WriteAcquisition;

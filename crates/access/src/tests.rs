@@ -1,13 +1,14 @@
 //! The door, check by check, on a node without a server around it.
 
 use crate::transaction::metrics::Metrics;
-use crate::types::{CollectionOptions, DropWhich, OpenOptions};
-use crate::{Access, Missing, Reading, Statement};
+use crate::types::{CollectionOptions, DropWhich, OpenOptions, Uninterrupted};
+use crate::{Access, Change, Missing, Reading, Statement};
 use pando_base::{Error, ErrorCode, Namespace, SessionId, Timestamp, Uuid};
 use pando_bson::{Document, RawDoc, doc};
 use pando_catalog::WriteOp;
 use pando_catalog::options::{Capped, ViewDefinition};
 use pando_command::{Instance, OpCtx};
+use pando_query::source::{Direction, RecordScan};
 use pando_session::retryable::{Begin, Retryable};
 use pando_storage::testing::{FaultyDisk, env_on};
 use pando_storage::{Backend, Options, ReadAt, Storage};
@@ -240,4 +241,50 @@ fn the_log_is_scanned_only_while_it_is_readable() {
     let refused = node.access.scan(&ctx, &oplog, ReadAt::Latest);
     assert_eq!(code(refused), Some(ErrorCode::NotPrimaryOrSecondary));
     assert!(node.access.scan(&ctx, &other, ReadAt::Latest).is_ok());
+}
+
+#[test]
+fn documents_of_several_collections_change_together_or_not_at_all() {
+    let node = Node::new();
+    let internal = node.access.internal_collections();
+    let (a, b, oplog) = (ns("config.a"), ns("config.b"), ns("local.oplog.rs"));
+    let all = |ns: &Namespace| internal.all(ns, ReadAt::Latest).unwrap();
+    let session = SessionId::of([9; 16]);
+    let write = |number: i64, changes: &[Change]| {
+        now(internal.write_together(&Uninterrupted, (session, number), changes))
+    };
+    let (one, two) = (doc! { "_id": 1, "v": 1 }.to_raw(), doc! { "_id": 2, "v": 1 }.to_raw());
+    write(0, &[Change::Insert(a.clone(), one.clone()), Change::Insert(b.clone(), two.clone())]).unwrap();
+    let ctx = node.op();
+    let last = |node: &Node| {
+        let log = node.access.collection(&ctx, &oplog).unwrap().unwrap();
+        let (_, mut source) = node.access.scan(&ctx, &log, ReadAt::Latest).unwrap();
+        let mut entries = source.scan_records(RecordScan::all(Direction::Forward)).unwrap();
+        let (mut n, mut applies) = (0, 0);
+        while let Some((_, entry)) = entries.next().unwrap() {
+            n += 1;
+            let entry = RawDoc::trusted(&entry);
+            applies += usize::from(entry.get_path("o.applyOps").is_some());
+        }
+        (n, applies)
+    };
+    let (entries, applies) = last(&node);
+    assert_eq!(applies, 1);
+    // One of them is not what it was: the other one stays, too.
+    let now_two = doc! { "_id": 2, "v": 2 }.to_raw();
+    let stale = Change::Replace { ns: b.clone(), was: now_two.clone(), now: two.clone() };
+    let refused = write(1, &[Change::Remove { ns: a.clone(), was: one.clone() }, stale]).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::ConflictingOperationInProgress);
+    assert_eq!((all(&a), all(&b), last(&node)), (vec![one.clone()], vec![two.clone()], (entries, applies)));
+    let twice = write(
+        1,
+        &[Change::Remove { ns: a.clone(), was: one.clone() }, Change::Insert(b.clone(), two.clone())],
+    );
+    assert_eq!(twice.unwrap_err().code, ErrorCode::DuplicateKey);
+    let change = Change::Replace { ns: b.clone(), was: two, now: now_two.clone() };
+    write(2, &[Change::Remove { ns: a.clone(), was: one }, change]).unwrap();
+    assert_eq!((all(&a), all(&b)), (vec![], vec![now_two.clone()]));
+    // A change alone needs no transaction.
+    write(3, &[Change::Remove { ns: b.clone(), was: now_two }]).unwrap();
+    assert_eq!((all(&b).len(), last(&node)), (0, (entries + 2, applies + 1)));
 }

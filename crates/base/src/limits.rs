@@ -735,3 +735,19 @@ pub const CONFIG_READ_MS: u64 = 30_000;
 pub const SHARD_REFRESHES_PER_OP_MAX: usize = 16;
 /// Chunks that `getShardVersion` lists.
 pub const SHARD_VERSION_CHUNKS_SHOWN_MAX: usize = 10_000;
+/// What happened to a cluster is kept up to this size (MongoDB's).
+pub const CHANGELOG_BYTES: i64 = 200 << 20;
+/// The same of what its balancer did.
+pub const ACTIONLOG_BYTES: i64 = 20 << 20;
+/// How often a set that is to become a shard is asked for its primary: an election takes its time.
+pub const SHARD_PRIMARY_ROUNDS: u32 = 20;
+/// Pause in between.
+pub const SHARD_PRIMARY_PAUSE_MS: u64 = 500;
+/// How long the config servers wait for a command on a shard (MongoDB's).
+pub const SHARD_COMMAND_MS_MAX: u64 = 60_000;
+/// How long a shard may take for a majority of it to have what the config servers tell it (MongoDB's).
+pub const SHARD_WRITE_MS_MAX: u64 = 60_000;
+/// Chunks of a dropped collection that one transaction removes; a quarter of a kilobyte each.
+pub const CHUNKS_REMOVED_AT_ONCE: usize = 10_000;
+/// How old a config server's idea of the topology time may be that it hands on.
+pub const TOPOLOGY_TIME_READ_MS: u64 = 1_000;

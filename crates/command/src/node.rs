@@ -109,7 +109,8 @@ pub trait Node: Send + Sync + Sized + 'static {
     /// `None` on a standalone node: replies carry no times.
     fn reply_times(&self, ctx: &OpCtx) -> Option<ReplyTimes>;
 
-    /// Adds what other members asked for beside the answer (`$replData`, `$oplogQueryData`).
+    /// Adds what other members asked for beside the answer (`$replData`, `$oplogQueryData`), and what servers of a cluster hand on
+    /// (`$configTime`, `$topologyTime`).
     fn append_metadata(&self, _ctx: &OpCtx, _reply: &mut DocBuilder) {}
 
     /// Attached to "not primary" errors; `None` on a standalone node.

@@ -122,9 +122,7 @@ pub async fn run<S: Node>(
     };
     let mut body = body;
     append_times(&mut body, node.reply_times(&ctx));
-    if ctx.args.wants_repl_data || ctx.args.wants_oplog_query_data {
-        node.append_metadata(&ctx, &mut body);
-    }
+    node.append_metadata(&ctx, &mut body);
     let reply = Encoded { buf: body.into_buffer() };
     finish(node, &ctx, spec.flags, &req, &reply, error.as_ref());
     let close_after = error.is_some_and(|e| e.code.is(class::CLOSES));

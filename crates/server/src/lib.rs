@@ -32,6 +32,7 @@ mod audit;
 mod change_stream;
 pub mod commands;
 mod config;
+mod config_server;
 mod crud;
 mod cursors;
 mod explain;

@@ -122,7 +122,12 @@ impl Node for Server {
     }
 
     fn append_metadata(&self, ctx: &OpCtx, reply: &mut DocBuilder) {
-        self.replication.append_replication_metadata(ctx, reply);
+        if ctx.args.wants_repl_data || ctx.args.wants_oplog_query_data {
+            self.replication.append_replication_metadata(ctx, reply);
+        }
+        if let Some(config_server) = self.config_server.as_ref().filter(|_| ctx.client.is_internal()) {
+            config_server.append_times(reply);
+        }
     }
 
     fn topology_version(&self) -> Option<TopologyVersion> {

@@ -1,6 +1,7 @@
 //! The handle that commands hold.
 
 use crate::Config;
+use crate::config_server::ConfigServer;
 use crate::crud::Crud;
 use crate::lifecycle::Lifecycle;
 use crate::principals::Principals;
@@ -31,6 +32,8 @@ pub struct Server {
     pub(crate) upkeep: Upkeep,
     pub(crate) settings: Arc<Settings>,
     pub(crate) principals: Principals,
+    /// Where this process is one.
+    pub(crate) config_server: Option<Arc<ConfigServer>>,
     pub(crate) statistics: Statistics,
     /// Where this is a shard, or may become one.
     pub(crate) sharding: Option<Arc<Sharding>>,

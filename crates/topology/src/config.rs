@@ -349,11 +349,6 @@ impl ReplSetConfig {
                 self.version
             )));
         }
-        if self.configsvr {
-            return Err(invalid(
-                "Nodes being used for config servers must be started with the --configsvr flag",
-            ));
-        }
         let me = self.members.iter().position(|m| is_self(&m.host)).ok_or_else(|| {
             invalid(format!(
                 "No host described in new configuration with {{version: {}, term: {}}} for replica set {} maps \

@@ -141,7 +141,7 @@ impl Lock {
         Counts { queued: s.queue.len() as u64, ..s.counts }
     }
     /// Somebody beside the one who asks has a handle of it: as a holder, or because they wait.
-    pub(crate) fn is_shared_with_others(&self) -> bool {
+    pub fn is_shared_with_others(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
     pub fn holders(&self) -> Holders {

@@ -200,6 +200,10 @@ impl IndexState {
 }
 
 impl Index {
+    /// Whether some document has an array in one of its fields.
+    pub fn is_multikey(&self) -> bool {
+        self.state.seen.is_multikey()
+    }
     pub fn name(&self) -> &str {
         &self.spec.name
     }

@@ -167,6 +167,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         b.bool("helloOk", true);
     }
     server.replication.member.append_hello(b, legacy, server.replication.positions());
+    if server.config_server.is_some() {
+        b.i32("configsvr", 2);
+    }
     b.i32("maxBsonObjectSize", limits::BSON_USER_BYTES_MAX as i32);
     b.i32("maxMessageSizeBytes", limits::WIRE_MESSAGE_BYTES_MAX as i32);
     b.i32("maxWriteBatchSize", limits::WRITE_BATCH_OPS_MAX as i32);

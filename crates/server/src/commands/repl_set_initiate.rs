@@ -1,6 +1,7 @@
 //! `replSetInitiate`: makes this node, and the others it names, a replica set (R-CONF-4).
 
 use super::prelude::*;
+use pando_command::roles::ClusterRole;
 use pando_repl::ReplSetConfig;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -32,6 +33,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let own = server.replication.own_members(&config).await;
     super::repl_set_reconfig::check_one_of_them(&config, &own)?;
     let me = config.check_initiate(set_name, |host| own.iter().any(|i| config.members[*i].host == host))?;
+    if config.configsvr && server.config.cluster_role != Some(ClusterRole::Config) {
+        let text = "Nodes being used for config servers must be started with the --configsvr flag";
+        return Err(Error::new(ErrorCode::InvalidReplicaSetConfig, text));
+    }
     ctx.check_interrupt()?;
     server.replication.initiate(config, me).await?;
     Ok(r)

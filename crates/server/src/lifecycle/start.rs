@@ -4,6 +4,7 @@ use crate::aggregation::Aggregations;
 use crate::aggregation::collection_stats::CollectionStatsStages;
 use crate::audit::definitions::Audited;
 use crate::change_stream::ChangeStreams;
+use crate::config_server::{ConfigServer, NoUserDatabases};
 use crate::crud::Crud;
 use crate::cursors::{ClientCursors, OpenCursors};
 use crate::lifecycle::{Lifecycle, tasks};
@@ -55,6 +56,9 @@ impl Server {
             maintenance.add_observer(IdentityObserver::of(sharding));
         }
         server.remember_identity()?;
+        if server.config_server.is_some() {
+            maintenance.add_observer(Arc::new(NoUserDatabases));
+        }
         if let Some(log) = server.instance.audit() {
             maintenance.add_observer(Arc::new(Audited::new(log.clone())));
             let log = log.clone();
@@ -117,6 +121,7 @@ impl Server {
             replication: role_changes.replication.clone(),
             sessions: role_changes.sessions.clone(),
             settings: role_changes.settings.clone(),
+            config_server: role_changes.config_server.clone(),
             principals: Principals::new(
                 &role_changes.env,
                 role_changes.internal.clone(),
@@ -176,6 +181,7 @@ fn role_changes(
         lifecycle.clone(),
         env.clone(),
     ));
+    let config_server = ConfigServer::new(&config, &internal, &replication, &sessions, &settings);
     Arc::new(RoleChanges {
         env,
         config,
@@ -189,6 +195,7 @@ fn role_changes(
         sessions,
         cursors,
         index_builds,
+        config_server,
     })
 }
 

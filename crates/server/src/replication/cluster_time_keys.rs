@@ -87,6 +87,13 @@ impl Replication {
         }
         Ok(())
     }
+    /// A time after all that this server has seen, and before all that it will give to writes.
+    pub(crate) fn next_time(&self) -> Timestamp {
+        let log = self.storage.log();
+        let next = Timestamp(log.clock().0 + 1);
+        log.advance_clock(next);
+        next
+    }
     /// Not at every request that names a key of its own invention.
     fn read_again(&self, known: &mut Known) -> bool {
         let now = self.env.clock.mono();

@@ -147,6 +147,9 @@ impl Replication {
         replication
     }
 
+    pub(crate) fn env(&self) -> &Env {
+        &self.env
+    }
     /// Shows the replication core to those who watch from outside; `None` on a standalone node.
     pub fn inspect<T>(&self, ask: impl FnOnce(&Core) -> T) -> Option<T> {
         self.coordinator.get().map(|c| c.read(ask))

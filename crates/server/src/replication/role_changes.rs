@@ -2,6 +2,7 @@
 
 use super::Replication;
 use crate::Config;
+use crate::config_server::ConfigServer;
 use crate::lifecycle::Lifecycle;
 use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
@@ -29,4 +30,5 @@ pub(crate) struct RoleChanges {
     pub(crate) sessions: Arc<LogicalSessions>,
     pub(crate) cursors: Arc<dyn KillCursors>,
     pub(crate) index_builds: Arc<IndexBuildsCoordinator>,
+    pub(crate) config_server: Option<Arc<ConfigServer>>,
 }

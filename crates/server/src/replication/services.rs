@@ -92,7 +92,11 @@ impl ReplicaSetAware for Housekeeping {
                 roles.settings.write_feature_version().await?;
                 roles.index_builds.make_entries().await?;
                 roles.maintenance.resume_builds().await?;
-                roles.replication.make_cluster_time_keys().await
+                roles.replication.make_cluster_time_keys().await?;
+                match &roles.config_server {
+                    Some(config_server) => config_server.step_up().await,
+                    None => Ok(()),
+                }
             };
             // Whoever steps down meanwhile leaves it to the next primary.
             if let Err(e) = done.await {
@@ -109,6 +113,9 @@ impl ReplicaSetAware for Housekeeping {
         let Some(roles) = self.0.upgrade().filter(|_| taken_back) else { return };
         roles.replication.cluster_time_keys.forget();
         roles.index_builds.rolled_back();
+        if let Some(config_server) = &roles.config_server {
+            config_server.rolled_back();
+        }
         if let Err(e) = roles.settings.restore() {
             roles.lifecycle.fatal("The set's settings could not be read", &e.message);
         }

@@ -169,7 +169,7 @@ impl Ddl<'_> {
         b.raw_doc("options", &coll.options.to_doc());
         b.array("indexes", |list| {
             for index in coll.ready_indexes() {
-                list.raw_doc(&index.spec.to_doc());
+                list.raw_doc(&index.spec.doc);
             }
         });
         append_majority(&mut b);
@@ -213,7 +213,7 @@ fn already(there: &CollectionEntry, wanted: &Wanted<'_>) -> Result<Uuid> {
 
 /// Nobody could tell that two documents on two shards are equal.
 fn check_unique_index(ns: &Namespace, index: &Index, key: &ShardKey) -> Result<()> {
-    let of_index = index.spec.key();
+    let of_index = &index.spec.key;
     let mut fields = of_index.iter();
     let is_prefix = key.fields().iter().all(|f| {
         fields.next().is_some_and(|e| e.name() == &*f.path && e.value().is_number() && !f.hashed)
@@ -231,7 +231,7 @@ fn check_unique_index(ns: &Namespace, index: &Index, key: &ShardKey) -> Result<(
 /// Whether an index finds documents by the key.
 fn serves(index: &Index, wanted: &Wanted<'_>) -> bool {
     let spec = &index.spec;
-    let mut fields = spec.key().iter();
+    let mut fields = spec.key.iter();
     let begins = wanted.key.pattern().iter().all(|k| {
         fields.next().is_some_and(|e| {
             e.name() == k.name()

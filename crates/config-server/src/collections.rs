@@ -1,0 +1,117 @@
+//! Sharded collections that come and go: entry, chunks and zones together (SH-DDL-7, SH-DDL-8, SYS-251).
+
+use crate::manager::CatalogManager;
+use crate::metadata::ns;
+use crate::mutexes::Subject;
+use pando_access::{Change, Interrupt};
+use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, limits};
+use pando_bson::{DocBuf, DocBuilder, ObjectId, RawDoc, Value};
+use pando_query::source::Direction;
+use pando_routing::{Chunk, ChunkVersion, CollectionEntry, RoutingTable};
+
+impl CatalogManager {
+    /// Writes a new sharded collection: its chunks, then its entry, in one transaction. The same once more changes nothing.
+    ///
+    /// # Errors
+    /// 23 where the collection is sharded already, as another one than this.
+    pub async fn commit_collection(
+        &self,
+        interrupt: &dyn Interrupt,
+        client: &str,
+        entry_doc: &RawDoc,
+        chunk_docs: &[&RawDoc],
+    ) -> Result<ChunkVersion> {
+        let entry = CollectionEntry::parse(entry_doc)?;
+        let mut chunks = chunk_docs.iter().map(|doc| Chunk::parse(doc)).collect::<Result<Vec<Chunk>>>()?;
+        // They must tile all keys before they may be believed.
+        let table = RoutingTable::new(entry.clone(), &chunks)?;
+        let name = Namespace::parse(&entry.ns)?;
+        self.prepare().await?;
+        // Zones of the name are by this key from now on.
+        let _zones = self.lock(interrupt, Subject::Zones).await?;
+        let _one = self.lock(interrupt, Subject::Collection(entry.ns.clone())).await?;
+        let metadata = self.metadata();
+        if let Some(there) = metadata.stored(&entry.ns)? {
+            return same_as(&there.table, &entry);
+        }
+        // `config` is everybody's and nobody's.
+        if name.db() != "config" && metadata.database(name.db())?.is_none() {
+            let text = format!("database {} not found", name.db());
+            return Err(Error::new(ErrorCode::NamespaceNotFound, text));
+        }
+        let parts: Vec<_> = table.chunks.parts().iter().map(|part| part.shard.clone()).collect();
+        let _owners =
+            self.keep_shards(interrupt, &parts.iter().map(|id| id.as_str()).collect::<Vec<_>>()).await?;
+        let mut d = DocBuilder::new();
+        d.raw_doc("shardKey", entry.key.pattern()).str("collection", &entry.ns);
+        d.i32("numChunks", chunks.len() as i32);
+        self.log_change(client, "shardCollection.start", &entry.ns, &d.finish()).await;
+        // Chunks of a try that was given up.
+        self.remove_chunks(interrupt, entry.uuid).await?;
+        let mut changes = Vec::with_capacity(chunks.len() + 1);
+        for chunk in &mut chunks {
+            if chunk.id == ObjectId([0; 12]) {
+                chunk.id = self.new_object_id();
+            }
+            changes.push(Change::Insert(ns("chunks"), chunk.to_doc(entry.uuid)));
+        }
+        changes.push(Change::Insert(ns("collections"), entry_doc.to_buf()));
+        self.write(interrupt, &changes).await?;
+        let mut d = DocBuilder::new();
+        table.version().append("version", &mut d);
+        self.log_change(client, "shardCollection.end", &entry.ns, &d.finish()).await;
+        Ok(table.version())
+    }
+
+    /// Takes everything away that says of a collection of this UUID that it is sharded, and the zones of its name. What was created
+    /// under the name meanwhile stays.
+    pub async fn commit_drop_collection(
+        &self,
+        interrupt: &dyn Interrupt,
+        client: &str,
+        of: &str,
+        uuid: Uuid,
+    ) -> Result<()> {
+        self.prepare().await?;
+        let _zones = self.lock(interrupt, Subject::Zones).await?;
+        let _one = self.lock(interrupt, Subject::Collection(of.to_owned())).await?;
+        let metadata = self.metadata();
+        let entry = metadata.collection(of)?;
+        let its_uuid = entry.as_deref().map(CollectionEntry::parse).transpose()?.map(|entry| entry.uuid);
+        if its_uuid.is_none_or(|there| there == uuid) {
+            let mut changes: Vec<Change> =
+                entry.into_iter().map(|was| Change::Remove { ns: ns("collections"), was }).collect();
+            let tags = metadata.tags(of)?.into_iter();
+            changes.extend(tags.map(|was| Change::Remove { ns: ns("tags"), was }));
+            // Together with as many chunks as one transaction should hold: nobody reads those that are left.
+            changes.extend(self.some_chunks_removed(uuid)?);
+            self.write(interrupt, &changes).await?;
+        }
+        self.remove_chunks(interrupt, uuid).await?;
+        if its_uuid == Some(uuid) {
+            self.log_change(client, "dropCollection", of, RawDoc::empty()).await;
+        }
+        Ok(())
+    }
+    pub(crate) fn some_chunks_removed(&self, uuid: Uuid) -> Result<Vec<Change>> {
+        let key = [Value::Binary { subtype: 4, bytes: &uuid.0 }];
+        let max = limits::CHUNKS_REMOVED_AT_ONCE;
+        let (chunks, index) = (ns("chunks"), crate::metadata::BY_START);
+        let some: Vec<DocBuf> = self.internal.by_index(&chunks, index, &key, Direction::Forward, max)?;
+        Ok(some.into_iter().map(|was| Change::Remove { ns: chunks.clone(), was }).collect())
+    }
+}
+
+fn same_as(there: &RoutingTable, wanted: &CollectionEntry) -> Result<ChunkVersion> {
+    let known = &there.collection;
+    if known.uuid == wanted.uuid && known.generation == wanted.generation && known.key == wanted.key {
+        return Ok(there.version());
+    }
+    let text = format!(
+        "{} is sharded already, by {}, since {}",
+        known.ns,
+        known.key.pattern(),
+        known.generation.timestamp
+    );
+    Err(Error::new(ErrorCode::AlreadyInitialized, text))
+}

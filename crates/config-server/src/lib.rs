@@ -1,0 +1,44 @@
+//! The config servers' catalog manager: the only one who changes what a cluster knows of itself (SYS-252, SH-CAT-1 to SH-CAT-9).
+//!
+//! ```text
+//!   command ─► CatalogManager ── lock ──► mutexes.rs: topology, zones, one for each database and each collection
+//!                    │
+//!                    ├─ read ───► metadata.rs: config.shards, databases, collections, chunks, tags, as documents and as types
+//!                    ├─ decide ─► pando_routing (chunks, zones), the pure parts of shards.rs, databases.rs, …
+//!                    └─ write ──► InternalCollections::write_together: all of it or nothing, one entry of the log
+//!                                 and what happened into config.changelog (changelog.rs)
+//! ```
+//!
+//! * **Read, decide, write under one mutex.** Two operations that concern the same thing come one after the other, so each decides upon
+//!   what the other has left. The write names the documents that were read: had anybody else changed one, nothing is written (117).
+//! * **An answer is true for good.** Whoever serves the command waits until a majority holds the last write that the answer may rest on,
+//!   also where nothing had to be written ([`CatalogManager`] reads what is there, not what is committed).
+//! * **What was done already is no mistake.** A command may come twice, since its sender may not have heard the answer.
+//!
+//! What the crate needs of its process is [`Node`]: other hosts, a majority, the table of sessions.
+
+mod balancing;
+mod changelog;
+mod chunks;
+mod collections;
+mod databases;
+mod documents;
+mod manager;
+mod metadata;
+mod migrations;
+mod mutexes;
+mod node;
+mod prepare;
+mod remove_shard;
+mod shard_checks;
+mod shards;
+mod zones;
+
+pub use balancing::{Balancing, Compliance};
+pub use chunks::{Merge, Split};
+pub use manager::CatalogManager;
+pub use metadata::{Metadata, ns};
+pub use migrations::Migration;
+pub use node::Node;
+pub use remove_shard::Draining;
+pub use shard_checks::{ConnectionString, NewShard};

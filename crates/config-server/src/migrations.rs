@@ -1,0 +1,161 @@
+//! What the config servers have to do with chunks that move: they say who owns the range from now on (SH-MIG-12, SH-MIG-18), and
+//! whether anything may move at all.
+
+use crate::chunks::{no_collection, versions};
+use crate::documents::with_fields;
+use crate::manager::CatalogManager;
+use crate::metadata::{Stored, ns};
+use crate::mutexes::Subject;
+use pando_access::{Change, Interrupt};
+use pando_base::{Error, ErrorCode, Result, Timestamp, Uuid};
+use pando_bson::{DocBuf, DocBuilder, Value};
+use pando_routing::{Chunk, ChunkVersion, CollectionEntry, ShardId, commit};
+
+/// What `_configsvrCommitChunkMigration` asks for.
+pub struct Migration {
+    pub ns: String,
+    pub from: ShardId,
+    pub to: ShardId,
+    pub min: DocBuf,
+    pub max: DocBuf,
+    /// Of the chunk, as the donor knows it.
+    pub version: ChunkVersion,
+    /// Of the donor's part of the collection.
+    pub collection_version: ChunkVersion,
+    pub valid_after: Option<Timestamp>,
+}
+
+fn conflict(text: String) -> Error {
+    Error::new(ErrorCode::ConflictingOperationInProgress, text)
+}
+
+impl CatalogManager {
+    /// Returns the versions of the collection and of the donor's part of it.
+    pub async fn commit_migration(
+        &self,
+        interrupt: &dyn Interrupt,
+        client: &str,
+        migration: &Migration,
+    ) -> Result<(ChunkVersion, ChunkVersion)> {
+        self.prepare().await?;
+        let _one = self.lock(interrupt, Subject::Collection(migration.ns.clone())).await?;
+        let metadata = self.metadata();
+        let _owners = self.keep_shards(interrupt, &[migration.to.as_str()]).await.map_err(|e| {
+            let text = format!("Shard {} does not exist", migration.to);
+            if e.code == ErrorCode::ShardNotFound { Error::new(e.code, text) } else { e }
+        })?;
+        let stored = metadata.stored(&migration.ns)?.ok_or_else(no_collection)?;
+        let Some(at) = migration.valid_after else {
+            let text = "chunk operation requires validAfter timestamp";
+            return Err(Error::new(ErrorCode::IllegalOperation, text));
+        };
+        migration.check_generation(&stored)?;
+        if migration.is_done(&stored)? {
+            return Ok(versions(&stored.table, &migration.from));
+        }
+        migration.check(&stored, at)?;
+        let Migration { from, to, min, max, .. } = migration;
+        let change = commit::move_range(&stored.table, from, to, min, max, at)?;
+        let after = stored.after(&change.written)?;
+        self.write(interrupt, &stored.changes(change, || self.new_object_id())?).await?;
+        let mut d = DocBuilder::new();
+        d.raw_doc("min", min).raw_doc("max", max).str("from", from.as_str()).str("to", to.as_str());
+        self.log_change(client, "moveChunk.commit", &migration.ns, &d.finish()).await;
+        Ok(versions(&after, from))
+    }
+
+    /// Says whether chunks of a collection may move, and makes everybody who keeps its chunks look again.
+    pub async fn set_allow_migrations(
+        &self,
+        interrupt: &dyn Interrupt,
+        of: &str,
+        uuid: Option<Uuid>,
+        allow: bool,
+    ) -> Result<()> {
+        self.prepare().await?;
+        let _one = self.lock(interrupt, Subject::Collection(of.to_owned())).await?;
+        let was = self.metadata().collection(of)?.ok_or_else(|| {
+            Error::new(ErrorCode::NamespaceNotSharded, format!("Collection {of} is not sharded."))
+        })?;
+        let entry = CollectionEntry::parse(&was)?;
+        if let Some(uuid) = uuid.filter(|uuid| *uuid != entry.uuid) {
+            let text = format!(
+                "Collection uuid {uuid} in the request does not match the current uuid {} for ns {of}",
+                entry.uuid
+            );
+            return Err(Error::new(ErrorCode::InvalidUUID, text));
+        }
+        let now = with_fields(&was, &[("allowMigrations", (!allow).then_some(Value::Boolean(false)))]);
+        let mut changes = vec![Change::Replace { ns: ns("collections"), was, now }];
+        changes.extend(self.bump(entry.uuid)?);
+        self.write(interrupt, &changes).await.map(drop)
+    }
+}
+
+impl Migration {
+    fn check_generation(&self, stored: &Stored) -> Result<()> {
+        let entry = stored.entry();
+        if !entry.allow_migrations {
+            return Err(conflict("Collection is undergoing changes and chunks cannot be moved".to_owned()));
+        }
+        let (now, theirs) = (entry.generation, self.collection_version.generation);
+        if now.epoch == theirs.epoch && now.timestamp == theirs.timestamp {
+            return Ok(());
+        }
+        let text = format!(
+            "The epoch of collection '{}' has changed since the migration began. The config server's collection version \
+             epoch is now '{}', but the shard's is {}'. Aborting migration commit for chunk ([{}, {})).",
+            self.ns,
+            now.epoch.to_hex(),
+            theirs.epoch.to_hex(),
+            self.min,
+            self.max
+        );
+        Err(Error::new(ErrorCode::StaleEpoch, text))
+    }
+    /// The recipient owns just this range: the command came before.
+    fn is_done(&self, stored: &Stored) -> Result<bool> {
+        let Some(doc) = stored.chunk(&self.min) else { return Ok(false) };
+        let chunk = Chunk::parse(doc)?;
+        Ok(chunk.shard == self.to && chunk.max == self.max)
+    }
+    fn check(&self, stored: &Stored, at: Timestamp) -> Result<()> {
+        let key = &stored.entry().key;
+        let (Ok(start), Ok(end)) = (key.key_of_bound(&self.min), key.key_of_bound(&self.max)) else {
+            return Err(self.no_chunk());
+        };
+        let holds = stored.table.chunks.find(&start).filter(|c| start < end && end.as_slice() <= c.end());
+        let Some(chunk) = holds else { return Err(self.no_chunk()) };
+        if self.version.placement < chunk.placement() {
+            return Err(conflict(format!(
+                "Rejecting migration request because the version of the requested chunk [{}, {})({}) is older than the \
+                 version of the current chunk [{}, {})({}) on shard {}",
+                self.min,
+                self.max,
+                self.version.placement,
+                chunk.min(),
+                chunk.max(),
+                chunk.placement(),
+                chunk.shard()
+            )));
+        }
+        if chunk.shard() == &self.from && chunk.since().is_some_and(|since| since >= at) {
+            let text = format!(
+                "The chunk history for chunk with namespace {} and min key {} is corrupted. The last validAfter {} is \
+                 greater or equal to the new validAfter {at}",
+                self.ns,
+                self.min,
+                chunk.since().unwrap_or(Timestamp::ZERO)
+            );
+            return Err(Error::new(ErrorCode::IncompatibleShardingMetadata, text));
+        }
+        Ok(())
+    }
+    fn no_chunk(&self) -> Error {
+        let text = format!(
+            "Could not find a chunk including bounds [{}, {}). Cannot execute the migration commit with invalid chunks.",
+            self.min, self.max
+        );
+        Error::location(40_165, text)
+    }
+}

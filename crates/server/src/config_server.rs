@@ -1,0 +1,149 @@
+//! This process as a config server: the catalog manager, the times that it hands on, and who may not have a database here.
+
+use crate::Config;
+use crate::replication::Replication;
+use crate::sessions::LogicalSessions;
+use crate::settings::Settings;
+use pando_access::InternalCollections;
+use pando_access::WriteUnit;
+use pando_access::observer::{Defined, OpObserver};
+use pando_base::{Error, ErrorCode, OpTime, Result, SessionId, Timestamp, limits};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_command::roles::ClusterRole;
+use pando_config_server::{CatalogManager, Node, ns};
+use pando_env::BoxFuture;
+use pando_session::retryable::Retryable;
+use pando_session::transaction::DurableState;
+use pando_storage::ReadAt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+pub(crate) struct ConfigServer {
+    pub(crate) manager: CatalogManager,
+    internal: InternalCollections,
+    replication: Arc<Replication>,
+    topology: Mutex<TopologyTime>,
+}
+
+/// When shards were last added or removed, and when that was read.
+#[derive(Default)]
+struct TopologyTime {
+    at: Timestamp,
+    read: Option<Duration>,
+}
+
+impl ConfigServer {
+    /// `None` where this process is none.
+    pub(crate) fn new(
+        config: &Arc<Config>,
+        internal: &InternalCollections,
+        replication: &Arc<Replication>,
+        sessions: &Arc<LogicalSessions>,
+        settings: &Arc<Settings>,
+    ) -> Option<Arc<ConfigServer>> {
+        if config.cluster_role != Some(ClusterRole::Config) {
+            return None;
+        }
+        let node = Arc::new(Here {
+            config: config.clone(),
+            replication: replication.clone(),
+            retryable: sessions.retryable.clone(),
+            settings: settings.clone(),
+        });
+        let manager = CatalogManager::new(replication.env().clone(), internal.clone(), node);
+        let (internal, replication) = (internal.clone(), replication.clone());
+        Some(Arc::new(ConfigServer { manager, internal, replication, topology: Mutex::default() }))
+    }
+    /// A new primary makes sure of what every decision takes for granted.
+    pub(crate) async fn step_up(&self) -> Result<()> {
+        self.manager.step_up();
+        self.manager.prepare().await
+    }
+    pub(crate) fn rolled_back(&self) {
+        self.manager.step_up();
+    }
+    /// Up to where what is here may be relied upon, and since when there are the shards that there are (SH-VER-7): nothing is told
+    /// that can still be undone.
+    pub(crate) fn append_times(&self, reply: &mut DocBuilder) {
+        let committed = self.replication.committed();
+        if committed == Timestamp::ZERO {
+            return;
+        }
+        reply.timestamp("$configTime", committed).timestamp("$topologyTime", self.topology_time(committed));
+    }
+    fn topology_time(&self, committed: Timestamp) -> Timestamp {
+        let now = self.replication.env().clock.mono();
+        let mut topology = self.topology.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = Duration::from_millis(limits::TOPOLOGY_TIME_READ_MS);
+        if topology.read.is_none_or(|read| now > read + fresh)
+            && let Ok(shards) = self.internal.all(&ns("shards"), ReadAt::At(committed))
+        {
+            let times = shards.iter().filter_map(|doc| match doc.get("topologyTime") {
+                Some(Value::Timestamp(t)) => Some(t),
+                _ => None,
+            });
+            *topology = TopologyTime { at: times.max().unwrap_or(Timestamp(1)), read: Some(now) };
+        }
+        topology.at
+    }
+    /// The next reply tells what is there by then.
+    pub(crate) fn topology_changed(&self) {
+        self.topology.lock().unwrap_or_else(PoisonError::into_inner).read = None;
+    }
+}
+
+/// This process as the catalog manager sees it.
+struct Here {
+    config: Arc<Config>,
+    replication: Arc<Replication>,
+    retryable: Arc<Retryable>,
+    settings: Arc<Settings>,
+}
+
+impl Node for Here {
+    fn call<'a>(&'a self, host: &'a str, command: &'a RawDoc) -> BoxFuture<'a, Result<DocBuf>> {
+        Box::pin(async move {
+            let limit = Duration::from_millis(limits::SHARD_COMMAND_MS_MAX);
+            let called = self.replication.peers.call(host, command, pando_rpc::Retry::Idempotent, limit);
+            called.await.map_err(Error::from)
+        })
+    }
+    fn await_majority(&self, upto: OpTime) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.replication.await_majority(upto))
+    }
+    fn committed(&self, session: SessionId, number: i64, at: OpTime) {
+        let now = self.replication.env().clock.mono();
+        self.retryable.learn(session, number, DurableState::Committed, at, now);
+    }
+    fn next_time(&self) -> Timestamp {
+        self.replication.next_time()
+    }
+    fn connection_string(&self) -> String {
+        let name = self.config.repl_set.clone().unwrap_or_default();
+        let hosts = self.replication.member.config().map_or(Vec::new(), |config| {
+            let visible = config.members.iter().filter(|m| m.is_data_bearing() && !m.hidden);
+            visible.map(|m| m.host.clone()).collect()
+        });
+        format!("{name}/{}", hosts.join(","))
+    }
+    fn feature_version(&self) -> String {
+        self.settings.feature_version().version.to_owned()
+    }
+    fn host_port(&self) -> String {
+        self.config.host_port()
+    }
+}
+
+/// Config servers keep a cluster's metadata and nothing else.
+pub(crate) struct NoUserDatabases;
+
+impl OpObserver for NoUserDatabases {
+    fn defined(&self, unit: &mut WriteUnit, event: &Defined<'_>) -> Result<()> {
+        let Defined::Created { coll } = event else { return Ok(()) };
+        if unit.is_applying() || matches!(coll.ns.db(), "admin" | "config" | "local") {
+            return Ok(());
+        }
+        let text = format!("Can't create user databases on a --configsvr instance {}", coll.ns);
+        Err(Error::new(ErrorCode::InvalidNamespace, text))
+    }
+}
