@@ -262,3 +262,49 @@ fn split_details(split: &Split, before: ChunkVersion, written: &[Chunk]) -> Vec<
     });
     each.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::tests::{GENERATION, stored};
+    use pando_bson::doc;
+
+    fn split(points: &[i32]) -> Split {
+        Split {
+            ns: "d.c".to_owned(),
+            epoch: GENERATION.0,
+            timestamp: None,
+            min: doc! { "a": 0 }.to_raw(),
+            max: doc! { "a": 9 }.to_raw(),
+            points: points.iter().map(|n| doc! { "a": *n }.to_raw()).collect(),
+            shard: ShardId::new("a"),
+        }
+    }
+
+    #[test]
+    fn a_split_in_two_is_told_at_once_and_others_piece_by_piece() {
+        let stored = stored(&[(Value::MinKey, "a"), (Value::Int32(0), "a"), (Value::Int32(9), "b")]);
+        let told = |points: &[i32]| {
+            let split = split(points);
+            let change =
+                commit::split(&stored.table, &split.shard, &split.min, &split.max, &split.points).unwrap();
+            split_details(&split, stored.table.version(), &change.written)
+        };
+        let number = |d: &RawDoc, path: &str| d.get_path(path).and_then(|v| v.as_i64());
+        let two = told(&[5]);
+        assert!(two.len() == 1 && number(&two[0], "left.max.a") == Some(5));
+        let three = told(&[3, 5]);
+        assert_eq!(three.len(), 3);
+        assert_eq!((number(&three[2], "number"), number(&three[2], "of")), (Some(3), Some(3)));
+        assert_eq!(number(&three[1], "before.max.a"), Some(9));
+    }
+
+    #[test]
+    fn a_split_of_another_generation_is_refused() {
+        let stored = stored(&[(Value::MinKey, "a")]);
+        assert!(check_generation(&stored, &split(&[5])).is_ok());
+        let late = Split { timestamp: Some(Timestamp::new(99, 1)), ..split(&[5]) };
+        assert_eq!(check_generation(&stored, &late).unwrap_err().code, ErrorCode::StaleEpoch);
+        assert_eq!(not_committed(Error::bad_value("x")).code, ErrorCode::BadValue);
+    }
+}

@@ -115,3 +115,19 @@ fn same_as(there: &RoutingTable, wanted: &CollectionEntry) -> Result<ChunkVersio
     );
     Err(Error::new(ErrorCode::AlreadyInitialized, text))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::tests::stored;
+    use pando_routing::Placement;
+
+    #[test]
+    fn what_is_sharded_so_already_is_no_mistake() {
+        let there = stored(&[(Value::MinKey, "a"), (Value::Int32(0), "a")]);
+        let wanted = there.entry().clone();
+        assert_eq!(same_as(&there.table, &wanted).unwrap().placement, Placement::new(1, 1));
+        let other = CollectionEntry { uuid: Uuid([2; 16]), ..wanted };
+        assert_eq!(same_as(&there.table, &other).unwrap_err().code, ErrorCode::AlreadyInitialized);
+    }
+}

@@ -87,17 +87,20 @@ impl Metadata {
     }
     pub(crate) fn stored(&self, name: &str) -> Result<Option<Stored>> {
         let Some(doc) = self.collection(name)? else { return Ok(None) };
-        let entry = CollectionEntry::parse(&doc)?;
-        let docs = self.chunks(entry.uuid)?;
-        let chunks = docs.iter().map(|doc| Chunk::parse(doc)).collect::<Result<Vec<Chunk>>>()?;
-        let keyed =
-            chunks.iter().zip(docs).map(|(chunk, doc)| Ok((entry.key.key_of_bound(&chunk.min)?, doc)));
-        let chunks_by_key = keyed.collect::<Result<BTreeMap<_, _>>>()?;
-        Ok(Some(Stored { doc, table: RoutingTable::new(entry, &chunks)?, chunks: chunks_by_key }))
+        let chunks = self.chunks(CollectionEntry::parse(&doc)?.uuid)?;
+        Stored::new(doc, chunks).map(Some)
     }
 }
 
 impl Stored {
+    /// From the documents; the chunks must tile all keys.
+    pub(crate) fn new(doc: DocBuf, docs: Vec<DocBuf>) -> Result<Stored> {
+        let entry = CollectionEntry::parse(&doc)?;
+        let all = docs.iter().map(|doc| Chunk::parse(doc)).collect::<Result<Vec<Chunk>>>()?;
+        let keyed = all.iter().zip(docs).map(|(chunk, doc)| Ok((entry.key.key_of_bound(&chunk.min)?, doc)));
+        let chunks = keyed.collect::<Result<BTreeMap<_, _>>>()?;
+        Ok(Stored { doc, table: RoutingTable::new(entry, &all)?, chunks })
+    }
     pub(crate) fn entry(&self) -> &CollectionEntry {
         &self.table.collection
     }
@@ -155,4 +158,69 @@ pub(crate) fn is_draining(shard: &RawDoc) -> bool {
 
 pub(crate) fn shard_of(chunk: &RawDoc) -> Option<ShardId> {
     chunk.get("shard").and_then(|v| v.as_str()).map(ShardId::new)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use pando_base::Timestamp;
+    use pando_bson::{DocBuilder, ObjectId};
+    use pando_routing::Placement;
+
+    pub(crate) const GENERATION: (ObjectId, Timestamp) = (ObjectId([7; 12]), Timestamp::new(9, 1));
+
+    /// `d.c`, by `a`: chunks from these bounds on, each with its shard, since the time 10.
+    pub(crate) fn stored(chunks: &[(Value<'_>, &str)]) -> Stored {
+        let uuid = Uuid([1; 16]);
+        let bound = |v: Value<'_>| {
+            let mut d = DocBuilder::new();
+            d.value("a", v);
+            d.finish()
+        };
+        let mut entry = DocBuilder::new();
+        entry.str("_id", "d.c").object_id("lastmodEpoch", GENERATION.0).date("lastmod", 0);
+        entry.timestamp("timestamp", GENERATION.1).uuid("uuid", &uuid.0);
+        entry.doc("key", |key| {
+            key.i32("a", 1);
+        });
+        let docs = chunks.iter().enumerate().map(|(i, (min, shard))| {
+            let max = chunks.get(i + 1).map_or(Value::MaxKey, |next| next.0);
+            let shard = ShardId::new(shard);
+            let owner =
+                pando_routing::chunk::Owner { valid_after: Timestamp::new(10, 1), shard: shard.clone() };
+            let (placement, id) = (Placement::new(1, i as u32), ObjectId([i as u8 + 1; 12]));
+            let (min, max) = (bound(*min), bound(max));
+            Chunk { id, min, max, shard, placement, history: vec![owner], jumbo: false }.to_doc(uuid)
+        });
+        Stored::new(entry.finish(), docs.collect()).unwrap()
+    }
+
+    fn has_id(doc: &RawDoc, id: u8) -> bool {
+        matches!(doc.get("_id"), Some(Value::ObjectId(it)) if it == ObjectId([id; 12]))
+    }
+
+    #[test]
+    fn a_chunk_that_changes_keeps_its_id_and_one_that_is_new_gets_one() {
+        let stored = stored(&[(Value::MinKey, "a"), (Value::Int32(0), "a")]);
+        let (min, max) =
+            (stored.table.chunks.iter().next().unwrap().min().to_buf(), stored.entry().key.greatest());
+        let merged = pando_routing::commit::merge(&stored.table, &ShardId::new("a"), &min, &max).unwrap();
+        let changes = stored.changes(merged, || ObjectId([99; 12])).unwrap();
+        assert!(matches!(&changes[0], Change::Remove { was, .. } if has_id(was, 2)));
+        assert!(matches!(&changes[1], Change::Replace { now, .. } if has_id(now, 1)));
+        let points = [pando_bson::doc! { "a": -5 }.to_raw()];
+        let first = stored.table.chunks.iter().next().unwrap();
+        let split = pando_routing::commit::split(
+            &stored.table,
+            &ShardId::new("a"),
+            first.min(),
+            &first.max(),
+            &points,
+        )
+        .unwrap();
+        let after = stored.after(&split.written).unwrap();
+        assert_eq!((after.chunks.len(), after.placement()), (3, Placement::new(1, 3)));
+        let changes = stored.changes(split, || ObjectId([99; 12])).unwrap();
+        assert!(matches!(&changes[1], Change::Insert(_, now) if has_id(now, 99)));
+    }
 }

@@ -159,3 +159,53 @@ impl Migration {
         Error::location(40_165, text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::tests::{GENERATION, stored};
+    use pando_bson::doc;
+    use pando_routing::{Generation, Placement};
+
+    fn version(minor: u32) -> ChunkVersion {
+        let generation = Generation { epoch: GENERATION.0, timestamp: GENERATION.1 };
+        ChunkVersion::new(generation, Placement::new(1, minor))
+    }
+    fn migration(from: &str, to: &str, min: i32, max: i32) -> Migration {
+        Migration {
+            ns: "d.c".to_owned(),
+            from: ShardId::new(from),
+            to: ShardId::new(to),
+            min: doc! { "a": min }.to_raw(),
+            max: doc! { "a": max }.to_raw(),
+            version: version(5),
+            collection_version: version(5),
+            valid_after: None,
+        }
+    }
+    fn code(r: Result<()>) -> Option<i32> {
+        r.err().map(|e| e.code.0)
+    }
+
+    #[test]
+    fn a_range_moves_from_its_owner_once_and_only_by_what_is_so_now() {
+        let stored = stored(&[(Value::MinKey, "a"), (Value::Int32(0), "a"), (Value::Int32(9), "b")]);
+        let late = Timestamp::new(11, 1);
+        let fits = migration("a", "b", 2, 5);
+        assert_eq!((code(fits.check_generation(&stored)), code(fits.check(&stored, late))), (None, None));
+        assert!(!fits.is_done(&stored).unwrap());
+        // Across two chunks, and of the past.
+        assert_eq!(code(migration("a", "b", 2, 15).check(&stored, late)), Some(40_165));
+        assert_eq!(code(fits.check(&stored, Timestamp::new(10, 1))), Some(105));
+        assert_eq!(
+            code(Migration { version: version(0), ..migration("a", "b", 2, 5) }.check(&stored, late)),
+            Some(117)
+        );
+        let of_another = Generation { epoch: GENERATION.0, timestamp: Timestamp::new(8, 1) };
+        let other = ChunkVersion::new(of_another, Placement::new(1, 5));
+        let other = Migration { collection_version: other, ..migration("a", "b", 2, 5) };
+        assert_eq!(code(other.check_generation(&stored)), Some(150));
+        // What the recipient owns has been moved.
+        assert!(migration("b", "a", 0, 9).is_done(&stored).unwrap());
+    }
+}
