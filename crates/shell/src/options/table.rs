@@ -268,6 +268,12 @@ const SHARDING: &[Opt] = &[
     refused("shardsvr", "", Flag, "sharding is not supported yet"),
     refused("configsvr", "", Flag, "sharding is not supported yet"),
     refused("", "sharding.clusterRole", Text, "sharding is not supported yet"),
+    opt(
+        "configdb",
+        "sharding.configDB",
+        Text,
+        "The config servers: their set's name, a slash and some of their hosts",
+    ),
 ];
 
 const NO_AUTH_YET: &str = "not supported yet";

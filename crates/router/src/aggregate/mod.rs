@@ -1,0 +1,11 @@
+//! Pipelines: whole on one shard where that can answer alone, else in two parts (SH-RT-9).
+//!
+//! * [`plan`] — which of both, decided from the routing table and the pipeline;
+//! * [`wire`] — how the shards' part is written;
+//! * [`explain`] — what each would do;
+//! * [`run`] — the commands, and the cursor that merges.
+
+pub(crate) mod explain;
+pub(crate) mod plan;
+pub(crate) mod run;
+pub(crate) mod wire;

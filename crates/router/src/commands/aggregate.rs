@@ -1,0 +1,39 @@
+//! `aggregate`: a pipeline of stages.
+
+use super::prelude::*;
+use crate::aggregate::run::{Asked, run as carry_out};
+use pando_query::stage::first_look;
+use pando_request::AggregateArgs;
+
+/// The collection, or the stand-in for `aggregate: 1`.
+fn target(req: &Request<'_>) -> Result<Namespace> {
+    match req.first().value() {
+        Value::String(_) => req.ns(),
+        v if v.is_number() && pando_bson::compare::cmp_values(v, Value::Int32(1)).is_eq() => {
+            Ok(Namespace::unchecked(req.db, "$cmd.aggregate"))
+        }
+        v if v.is_number() => Err(Error::failed_to_parse(
+            "Invalid command format: the 'aggregate' field must specify a collection name or 1",
+        )),
+        v => Err(Error::type_mismatch(format!("collection name has invalid type: {}", v.type_name()))),
+    }
+}
+
+pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let ns = target(&req)?;
+    let args = AggregateArgs::parse(&req)?;
+    first_look(args.pipeline, Some(req.db))?;
+    ctx.arguments_read()?;
+    let first = args.pipeline.first().and_then(|e| e.value().as_doc()?.first());
+    if first.is_some_and(|e| e.name() == "$changeStream") {
+        let text = "change streams are not supported by this router yet";
+        return Err(Error::new(ErrorCode::CommandNotSupported, text));
+    }
+    let asked = Asked { named: ns.clone(), ns, args };
+    match carry_out(router, ctx, &req, &asked).await {
+        Err(e) if e.code == ErrorCode::CommandOnShardedViewNotSupportedOnMongod => {
+            super::views::aggregate(router, ctx, &req, &asked, &e).await
+        }
+        done => done,
+    }
+}

@@ -1,0 +1,127 @@
+//! What a router does for each command: one file per command or per kind of them, registered against the rows of
+//! [`pando_command::table`].
+
+mod aggregate;
+mod count;
+mod define;
+mod delete;
+mod distinct;
+mod find;
+mod find_and_modify;
+mod get_more;
+mod handed_on;
+mod hello;
+mod insert;
+mod kill_cursors;
+mod list;
+mod of_config;
+mod prelude;
+mod process;
+mod raw;
+mod sharding;
+mod update;
+mod views;
+
+pub(crate) use handed_on::{handed_on, own_fields};
+
+use crate::Router;
+use pando_command::{COMMANDS, Handler, Registry, Roles};
+
+macro_rules! handlers {
+    ($($name:literal => $($handler:ident)::+;)*) => {
+        &[$(($name, |router, ctx, req| Box::pin($($handler)::+(router, ctx, req)))),*]
+    };
+}
+
+static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
+    "addShard" => sharding::shards::add;
+    "addShardToZone" => sharding::on_config::add_shard_to_zone;
+    "aggregate" => aggregate::run;
+    "balancerCollectionStatus" => sharding::on_config::balancer_collection_status;
+    "balancerStart" => sharding::on_config::balancer_start;
+    "balancerStatus" => sharding::on_config::balancer_status;
+    "balancerStop" => sharding::on_config::balancer_stop;
+    "buildInfo" => process::about::build_info;
+    "clearJumboFlag" => sharding::on_config::clear_jumbo_flag;
+    "collMod" => define::coll_mod::run;
+    "collStats" => list::stats::of_collection;
+    "configureCollectionBalancing" => sharding::on_config::configure_collection_balancing;
+    "configureFailPoint" => process::operations::fail_point;
+    "connectionStatus" => process::about::connection_status;
+    "count" => count::run;
+    "create" => define::create::run;
+    "createIndexes" => define::create_indexes::run;
+    "currentOp" => process::operations::current;
+    "dataSize" => list::stats::of_collection;
+    "dbStats" => list::stats::of_database;
+    "delete" => delete::run;
+    "distinct" => distinct::run;
+    "drop" => define::drop::run;
+    "dropDatabase" => define::drop_database::run;
+    "dropIndexes" => define::drop_indexes::run;
+    "enableSharding" => sharding::enable_sharding::run;
+    "endSessions" => process::sessions::end;
+    "features" => process::about::features;
+    "find" => find::run;
+    "findAndModify" => find_and_modify::run;
+    "flushRouterConfig" => sharding::known::flush;
+    "getCmdLineOpts" => process::about::command_line;
+    "getDefaultRWConcern" => of_config::read;
+    "getLog" => process::about::log;
+    "getMore" => get_more::run;
+    "getParameter" => process::parameters::get;
+    "getShardMap" => sharding::known::shard_map;
+    "getShardVersion" => sharding::known::shard_version;
+    "hello" => hello::run;
+    "hostInfo" => process::about::host_info;
+    "insert" => insert::run;
+    "invalidateUserCache" => process::about::nothing;
+    "isMaster" => hello::run;
+    "isdbgrid" => sharding::known::is_db_grid;
+    "killAllSessions" => process::sessions::kill_all;
+    "killAllSessionsByPattern" => process::sessions::kill_by_pattern;
+    "killCursors" => kill_cursors::run;
+    "killOp" => process::operations::kill;
+    "killSessions" => process::sessions::kill;
+    "listCollections" => list::cursors::collections;
+    "listCommands" => process::about::list_commands;
+    "listDatabases" => list::list_databases::run;
+    "listIndexes" => list::cursors::indexes;
+    "listShards" => sharding::shards::list;
+    "logRotate" => process::about::rotate_log;
+    "mergeChunks" => sharding::chunks::merge;
+    "moveChunk" => sharding::chunks::move_range;
+    "movePrimary" => sharding::move_primary::run;
+    "moveRange" => sharding::chunks::move_range;
+    "ping" => process::about::ping;
+    "refineCollectionShardKey" => sharding::refine_key::run;
+    "refreshSessions" => process::sessions::refresh;
+    "removeShard" => sharding::shards::remove;
+    "removeShardFromZone" => sharding::on_config::remove_shard_from_zone;
+    "renameCollection" => define::rename_collection::run;
+    "serverStatus" => process::server_status::run;
+    "setDefaultRWConcern" => of_config::write;
+    "setFeatureCompatibilityVersion" => of_config::write;
+    "setParameter" => process::parameters::set;
+    "shardCollection" => sharding::shard_collection::run;
+    "shutdown" => process::operations::shutdown;
+    "split" => sharding::chunks::split;
+    "startSession" => process::sessions::start;
+    "update" => update::run;
+    "updateZoneKeyRange" => sharding::on_config::update_zone_key_range;
+    "whatsmyuri" => process::about::my_uri;
+};
+
+pub(crate) fn registry() -> Registry<Router> {
+    Registry::new(Roles::R, COMMANDS, HANDLERS, &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_handler_has_a_row() {
+        assert_eq!(registry().strangers(HANDLERS), Vec::<&str>::new());
+    }
+}

@@ -1,0 +1,7 @@
+//! Commands about this process.
+
+pub(super) mod about;
+pub(super) mod operations;
+pub(super) mod parameters;
+pub(super) mod server_status;
+pub(super) mod sessions;

@@ -1,0 +1,16 @@
+//! Cursors of clients, made of cursors on shards.
+//!
+//! ```text
+//!   shard a: cursor ─┐                ┌──────► skip, limit ─► batches
+//!   shard b: cursor ─┼─► Merge ─► stages of a pipeline ─┘
+//!   shard c: cursor ─┘  (merge.rs)    (if it has a merging part)
+//! ```
+
+pub(crate) mod cursor;
+pub(crate) mod merge;
+pub(crate) mod remote;
+pub(crate) mod reply;
+
+pub(crate) use cursor::{RouterCursor, Shape, Wanted};
+pub(crate) use remote::Remotes;
+pub(crate) use reply::Open;
