@@ -25,6 +25,7 @@ mod router;
 #[cfg(test)]
 mod testing;
 mod times;
+mod transactions;
 mod write;
 
 pub use config::{Config, ConfigDb, GIT_VERSION, VERSION};

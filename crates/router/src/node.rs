@@ -1,7 +1,8 @@
 //! The router as the pipeline of commands sees it: everything may run here, and what a reply says of time is what shards said.
 
 use crate::Router;
-use crate::op::OpTimes;
+use crate::op::{self, OpState};
+use crate::transactions::read_concern_of;
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
 use pando_command::cluster_time::Signature;
 use pando_command::concern::{Provenance, W};
@@ -17,7 +18,7 @@ impl Node for Router {
         &self.instance
     }
     fn admit(&self, ctx: &OpCtx, _flags: Flags) -> Result<()> {
-        ctx.attach(Arc::new(OpTimes::default()));
+        ctx.attach(Arc::new(OpState::default()));
         Ok(())
     }
     /// Its shards look at it again.
@@ -31,9 +32,37 @@ impl Node for Router {
         self.times.advance_cluster(seen, *signature);
         Ok(())
     }
-    /// A transaction's state is with the router's own record of it, which the handler looks up.
-    fn check_out<'a>(&'a self, _: &'a OpCtx, _: &'a Request<'a>) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async { Ok(()) })
+    fn check_out<'a>(&'a self, ctx: &'a OpCtx, req: &'a Request<'a>) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let (Some(lsid), Some(number)) = (ctx.lsid, ctx.txn_number) else { return Ok(()) };
+            let now = ctx.started;
+            let found = match ctx.start_transaction {
+                true => {
+                    let given = req.body.get("readConcern").and_then(|v| v.as_doc());
+                    let reads = read_concern_of(given, self.times.cluster().0);
+                    self.transactions.begin(lsid, number, reads, now)
+                }
+                false => self.transactions.go_on(&lsid, number, now),
+            };
+            match found {
+                Ok(transaction) => {
+                    if let Some(state) = ctx.attached::<OpState>() {
+                        state.set_transaction(transaction);
+                    }
+                    Ok(())
+                }
+                // Another router may have begun what is committed here.
+                Err(_) if ctx.command == "commitTransaction" => Ok(()),
+                Err(e) => Err(e),
+            }
+        })
+    }
+    /// A statement that failed ends its transaction.
+    fn check_in(&self, ctx: &OpCtx, failed: Option<&Error>) {
+        let (Some(lsid), Some(transaction)) = (ctx.lsid, op::transaction(ctx)) else { return };
+        if failed.is_some() && !pando_command::ends_transaction(ctx.command) {
+            self.abort_in_background(lsid, transaction.number, transaction.abort());
+        }
     }
     fn default_write_concern(&self) -> WriteConcern {
         WriteConcern::of(W::Majority, Provenance::ImplicitDefault)
@@ -51,7 +80,7 @@ impl Node for Router {
         if cluster_time.is_zero() {
             return None;
         }
-        let heard = ctx.attached::<OpTimes>().map_or(Timestamp::ZERO, OpTimes::operation);
+        let heard = ctx.attached::<OpState>().map_or(Timestamp::ZERO, OpState::operation);
         let operation_time = if heard.is_zero() { cluster_time } else { heard };
         Some(ReplyTimes { cluster_time, signature, operation_time })
     }

@@ -5,6 +5,7 @@ use crate::commands;
 use crate::config::Config;
 use crate::cursors::RouterCursor;
 use crate::times::Times;
+use crate::transactions::Transactions;
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::ObjectId;
 use pando_command::{Instance, Param, Params, Registry};
@@ -24,7 +25,8 @@ pub struct Router {
     pub config: Config,
     pub(crate) times: Arc<Times>,
     pub(crate) fleet: Fleet,
-    pub(crate) catalog: Catalog,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) transactions: Transactions,
     pub(crate) cursors: Cursors<RouterCursor>,
     /// This process, in `topologyVersion`.
     pub(crate) process_id: ObjectId,
@@ -46,7 +48,8 @@ impl Router {
         let mut process_id = ObjectId([0; 12]);
         env.rng.fill(&mut process_id.0);
         let router = Arc::new(Router {
-            catalog: Catalog::new(&env, servers),
+            catalog: Arc::new(Catalog::new(&env, servers)),
+            transactions: Transactions::default(),
             instance,
             registry: commands::registry(),
             config,
@@ -94,14 +97,16 @@ impl Router {
                     // Whoever needs a shard that is not known reads them again by itself.
                     let _ = router.catalog.refresh_shards().await;
                 }
-                router.reap_cursors().await;
+                router.reap();
             }
         });
     }
-    async fn reap_cursors(&self) {
+    fn reap(&self) {
         let idle = self.instance.params.int(Param::cursorTimeoutMillis).max(0) as u64;
         let now = self.instance.env.clock.mono();
         self.cursors.reap(now, Duration::from_millis(idle));
+        let minutes = limits::SESSION_TIMEOUT_MINUTES as u64;
+        self.transactions.reap(now, Duration::from_secs(minutes * 60));
     }
 
     /// Asks the process to end.

@@ -1,11 +1,13 @@
 //! `explain` of a pipeline in parts: what each shard would do, and what is merged.
 
-use super::run::{Asked, part_command};
+use super::run::{Asked, append_part};
 use super::wire;
 use crate::Router;
 use crate::catalog::Target;
+use crate::commands::explain::wrapped;
 use crate::remote::call::read_preference;
 use pando_base::Result;
+use pando_bson::DocBuilder;
 use pando_command::{OpCtx, Reply, Request};
 use pando_query::stage::Split;
 use pando_rpc::Retry;
@@ -15,12 +17,14 @@ pub(super) async fn parts(
     ctx: &OpCtx,
     req: &Request<'_>,
     asked: &Asked<'_>,
+    verbosity: &str,
     split: &Split,
     targets: &[Target],
 ) -> Result<Reply> {
     let stages = wire::stages(&split.shards.spelled());
     let q = router.query_ctx(ctx, None, asked.args.collation, asked.args.let_vars)?;
-    let body = |target: &Target| part_command(ctx, req, asked, &stages, &q, target);
+    let own = |b: &mut DocBuilder| append_part(b, asked, &stages, &q);
+    let body = |target: &Target| wrapped(ctx, req, verbosity, target, own);
     let replies = router.gather(ctx, targets, &read_preference(req.body)?, Retry::Idempotent, body).await?;
     let mut r = Reply::new();
     r.body.str("mergeType", "mongos");

@@ -3,6 +3,7 @@
 use super::plan::{Plan, plan};
 use super::wire;
 use crate::Router;
+use crate::commands::{explain, handed_on};
 use crate::catalog::{Route, Target};
 use crate::cursors::merge::Order;
 use crate::cursors::{Open, Remotes, RouterCursor, Shape};
@@ -25,6 +26,8 @@ pub(crate) struct Asked<'a> {
     /// Where the documents are.
     pub(crate) ns: Namespace,
     pub(crate) args: AggregateArgs<'a>,
+    /// How much is to be told of it instead of running it.
+    pub(crate) explains: Option<String>,
 }
 
 /// Until it is answered, or has been routed often enough.
@@ -119,23 +122,25 @@ async fn whole(
     target: &Target,
 ) -> Result<Reply> {
     let args = &asked.args;
+    let own = |b: &mut DocBuilder| {
+        append_name(b, &asked.ns);
+        AggregateArgs { from_mongos: true, has_cursor: true, explain: false, ..args.clone() }.spell(b);
+    };
+    let preference = read_preference(req.body)?;
+    let targets = std::slice::from_ref(target);
+    if let Some(verbosity) = &asked.explains {
+        let body = |target: &Target| explain::wrapped(ctx, req, verbosity, target, own);
+        let mut replies = router.gather(ctx, targets, &preference, Retry::Idempotent, body).await?;
+        let reply = replies.pop().map(|(_, reply)| reply).unwrap_or_default();
+        return Ok(handed_on(&reply));
+    }
     let body = |target: &Target| {
         let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
-        append_name(&mut b, &asked.ns);
-        let told = AggregateArgs { from_mongos: true, has_cursor: true, ..args.clone() };
-        told.spell(&mut b);
+        own(&mut b);
         envelope::append(&mut b, ctx, req, kind_of(args.pipeline), target);
         b.finish()
     };
-    let targets = std::slice::from_ref(target);
-    if args.explain {
-        let preference = read_preference(req.body)?;
-        let mut replies = router.gather(ctx, targets, &preference, Retry::Idempotent, body).await?;
-        let reply = replies.pop().map(|(_, reply)| reply).unwrap_or_default();
-        return Ok(crate::commands::handed_on(&reply));
-    }
-    let (remotes, first, _) =
-        Remotes::open(router, ctx, targets, &read_preference(req.body)?, false, body).await?;
+    let (remotes, first, _) = Remotes::open(router, ctx, targets, &preference, false, body).await?;
     let cursor = RouterCursor::new(remotes, first, Shape::default())?;
     let open = Open { batch_size: args.batch_size, ..Open::new(asked.named.clone()) };
     router.begin(ctx, req, open, cursor).await
@@ -177,8 +182,8 @@ async fn parts(
     let Parted { split, targets, q, own } = parted;
     let args = &asked.args;
     refuse_what_cannot_be_merged(&split)?;
-    if args.explain {
-        return super::explain::parts(router, ctx, req, asked, &split, &targets).await;
+    if let Some(verbosity) = &asked.explains {
+        return super::explain::parts(router, ctx, req, asked, verbosity, &split, &targets).await;
     }
     let stages = wire::stages(&split.shards.spelled());
     let body = |target: &Target| part_command(ctx, req, asked, &stages, &q, target);
@@ -216,7 +221,7 @@ fn refuse_what_cannot_be_merged(split: &Split) -> Result<()> {
 }
 
 /// The command for one shard's part.
-pub(crate) fn part_command(
+fn part_command(
     ctx: &OpCtx,
     req: &Request<'_>,
     asked: &Asked<'_>,
@@ -224,21 +229,26 @@ pub(crate) fn part_command(
     q: &QueryCtx,
     target: &Target,
 ) -> DocBuf {
-    let args = &asked.args;
     let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
-    append_name(&mut b, &asked.ns);
+    append_part(&mut b, asked, stages, q);
+    envelope::append(&mut b, ctx, req, Kind::Read, target);
+    b.finish()
+}
+
+pub(super) fn append_part(b: &mut DocBuilder, asked: &Asked<'_>, stages: &RawDoc, q: &QueryCtx) {
+    let args = &asked.args;
+    append_name(b, &asked.ns);
     // Merged by one order everywhere: the collection's own is said, too.
     let collation = q.collation.as_ref().map(|c| c.spec());
     let told = AggregateArgs {
         pipeline: stages,
         has_cursor: true,
         batch_size: None,
+        explain: false,
         from_mongos: true,
         needs_merge: Some(true),
         collation: args.collation.or(collation),
         ..args.clone()
     };
-    told.spell(&mut b);
-    envelope::append(&mut b, ctx, req, Kind::Read, target);
-    b.finish()
+    told.spell(b);
 }

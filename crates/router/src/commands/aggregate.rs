@@ -6,7 +6,7 @@ use pando_query::stage::first_look;
 use pando_request::AggregateArgs;
 
 /// The collection, or the stand-in for `aggregate: 1`.
-fn target(req: &Request<'_>) -> Result<Namespace> {
+pub(super) fn target(req: &Request<'_>) -> Result<Namespace> {
     match req.first().value() {
         Value::String(_) => req.ns(),
         v if v.is_number() && pando_bson::compare::cmp_values(v, Value::Int32(1)).is_eq() => {
@@ -29,7 +29,8 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
         let text = "change streams are not supported by this router yet";
         return Err(Error::new(ErrorCode::CommandNotSupported, text));
     }
-    let asked = Asked { named: ns.clone(), ns, args };
+    let explains = args.explain.then(|| "queryPlanner".to_owned());
+    let asked = Asked { named: ns.clone(), ns, args, explains };
     match carry_out(router, ctx, &req, &asked).await {
         Err(e) if e.code == ErrorCode::CommandOnShardedViewNotSupportedOnMongod => {
             super::views::aggregate(router, ctx, &req, &asked, &e).await

@@ -2,10 +2,12 @@
 //! [`pando_command::table`].
 
 mod aggregate;
+mod bulk_write;
 mod count;
 mod define;
 mod delete;
 mod distinct;
+pub(crate) mod explain;
 mod find;
 mod find_and_modify;
 mod get_more;
@@ -19,6 +21,7 @@ mod prelude;
 mod process;
 mod raw;
 mod sharding;
+mod transactions;
 mod update;
 mod views;
 
@@ -34,6 +37,7 @@ macro_rules! handlers {
 }
 
 static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
+    "abortTransaction" => transactions::abort;
     "addShard" => sharding::shards::add;
     "addShardToZone" => sharding::on_config::add_shard_to_zone;
     "aggregate" => aggregate::run;
@@ -42,9 +46,11 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "balancerStatus" => sharding::on_config::balancer_status;
     "balancerStop" => sharding::on_config::balancer_stop;
     "buildInfo" => process::about::build_info;
+    "bulkWrite" => bulk_write::run;
     "clearJumboFlag" => sharding::on_config::clear_jumbo_flag;
     "collMod" => define::coll_mod::run;
     "collStats" => list::stats::of_collection;
+    "commitTransaction" => transactions::commit;
     "configureCollectionBalancing" => sharding::on_config::configure_collection_balancing;
     "configureFailPoint" => process::operations::fail_point;
     "connectionStatus" => process::about::connection_status;
@@ -61,6 +67,7 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "dropIndexes" => define::drop_indexes::run;
     "enableSharding" => sharding::enable_sharding::run;
     "endSessions" => process::sessions::end;
+    "explain" => explain::run;
     "features" => process::about::features;
     "find" => find::run;
     "findAndModify" => find_and_modify::run;

@@ -6,7 +6,7 @@ use crate::remote::scatter::Said;
 use pando_routing::ShardId;
 
 /// The set's name and hosts.
-fn address(router: &Router, shard: &ShardId) -> String {
+pub(super) fn address(router: &Router, shard: &ShardId) -> String {
     if *shard == ShardId::config() {
         return router.config.configdb.text();
     }

@@ -37,12 +37,13 @@ async fn on_view(
     named: Namespace,
     e: &Error,
     args: AggregateArgs<'_>,
+    explains: Option<String>,
 ) -> Result<Reply> {
     let view = View::of(e)?;
     let pipeline = view.with(args.pipeline);
     let collation = view.collation.as_deref().or(args.collation);
     let args = AggregateArgs { pipeline: &pipeline, collation, ..args };
-    let asked = Asked { named, ns: view.ns.clone(), args };
+    let asked = Asked { named, ns: view.ns.clone(), args, explains };
     run(router, ctx, req, &asked).await
 }
 
@@ -53,7 +54,8 @@ pub(super) async fn aggregate(
     asked: &Asked<'_>,
     e: &Error,
 ) -> Result<Reply> {
-    on_view(router, ctx, req, asked.named.clone(), e, asked.args.clone()).await
+    let explains = asked.explains.clone();
+    on_view(router, ctx, req, asked.named.clone(), e, asked.args.clone(), explains).await
 }
 
 /// A query as stages.
@@ -102,7 +104,7 @@ pub(super) async fn find(
         return Err(Error::new(ErrorCode::InvalidPipelineOperator, text));
     }
     let stages = stages_of(args).finish();
-    on_view(router, ctx, req, req.ns()?, e, as_aggregation(args, &stages)).await
+    on_view(router, ctx, req, req.ns()?, e, as_aggregation(args, &stages), None).await
 }
 
 /// What an aggregation of one result gives.
@@ -128,7 +130,7 @@ pub(super) async fn count(
     let mut stages = stages_of(&find);
     stages.doc(|d| _ = d.str("$count", "n"));
     let stages = stages.finish();
-    let found = only(on_view(router, ctx, req, req.ns()?, e, as_aggregation(&find, &stages)).await?);
+    let found = only(on_view(router, ctx, req, req.ns()?, e, as_aggregation(&find, &stages), None).await?);
     let mut r = Reply::new();
     let n = found.and_then(|d| d.get("n").and_then(|v| v.as_i64())).unwrap_or(0);
     r.body.i32_or_i64("n", n);
@@ -166,7 +168,7 @@ pub(super) async fn distinct(
         });
     });
     let stages = stages.finish();
-    let found = only(on_view(router, ctx, req, req.ns()?, e, as_aggregation(&args.find, &stages)).await?);
+    let found = only(on_view(router, ctx, req, req.ns()?, e, as_aggregation(&args.find, &stages), None).await?);
     let mut r = Reply::new();
     let values = found.as_ref().and_then(|d| d.get("distinct")?.as_array()).unwrap_or(RawDoc::empty());
     r.body.raw_array("values", values);

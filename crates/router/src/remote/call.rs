@@ -43,8 +43,8 @@ impl Router {
         let calling = self.fleet.call(&set, preference, body, sequences, retry, time_left(ctx));
         let done = ctx.interruptible(calling).await.map_err(not_sent)?;
         match &done {
-            Ok(answer) => op::hear(ctx, &answer.reply),
-            Err(failure) => failure.reply.iter().for_each(|reply| op::hear(ctx, reply)),
+            Ok(answer) => op::hear(ctx, Some(shard), &answer.reply),
+            Err(failure) => failure.reply.iter().for_each(|reply| op::hear(ctx, Some(shard), reply)),
         }
         done
     }
@@ -63,7 +63,7 @@ impl Router {
         let calling = self.fleet.pool.call(host, body, Retry::Never, time_left(ctx));
         let done = ctx.interruptible(calling).await.map_err(|e| Failure::new(Kind::NotSent, e))?;
         if let Ok(reply) = &done {
-            op::hear(ctx, reply);
+            op::hear(ctx, None, reply);
         }
         done.map(|reply| Answer { host: host.to_owned(), reply })
     }

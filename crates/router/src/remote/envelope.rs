@@ -1,6 +1,8 @@
 //! What goes with every command to a shard: the client's session, concerns and time limit, and who is asked by which version.
 
 use crate::catalog::Target;
+use crate::op;
+use crate::transactions::Transaction;
 use pando_base::session_id::SessionId;
 use pando_bson::{DocBuf, DocBuilder};
 use pando_command::{OpCtx, Request};
@@ -23,29 +25,42 @@ const HANDED_ON: [&str; 6] = [
     "$readPreference",
     "mayBypassWriteBlocking",
 ];
-/// The same, of statements of transactions and of retryable writes.
-const OF_SESSION: [&str; 3] = ["txnNumber", "autocommit", "startTransaction"];
-
 /// The rest of a command, behind its own arguments. Servers say to each other what a client leaves to defaults.
 pub(crate) fn append(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kind, target: &Target) {
     target.append(b);
-    append_unversioned(b, ctx, req, kind);
-}
-
-pub(crate) fn append_unversioned(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kind) {
     for e in req.body.iter().skip(1).filter(|e| HANDED_ON.contains(&e.name())) {
         b.elem(e);
     }
     append_session(b, ctx.lsid.as_ref());
-    for e in req.body.iter().skip(1).filter(|e| OF_SESSION.contains(&e.name())) {
-        b.elem(e);
+    match op::transaction(ctx) {
+        Some(transaction) => append_part(b, transaction, target),
+        None => {
+            if let Some(n) = ctx.txn_number.filter(|_| !ctx.in_txn()) {
+                b.i64("txnNumber", n);
+            }
+            append_concerns(b, req, kind);
+        }
     }
-    append_concerns(b, ctx, req, kind);
     if let Some(deadline) = ctx.deadline() {
         let left = deadline.saturating_sub(ctx.env().clock.mono()).as_millis();
         b.i64("maxTimeMS", i64::try_from(left).unwrap_or(i64::MAX).max(1));
     }
     b.str("$db", req.db);
+}
+
+/// A statement of a transaction: what is its first at a shard says how that reads.
+fn append_part(b: &mut DocBuilder, transaction: &Transaction, target: &Target) {
+    let part = transaction.join(&target.shard);
+    b.i64("txnNumber", transaction.number).bool("autocommit", false);
+    if part.starts {
+        b.bool("startTransaction", true);
+        if let Some(reads) = &part.read_concern {
+            b.raw_doc("readConcern", reads);
+        }
+    }
+    if part.coordinates {
+        b.bool("coordinator", true);
+    }
 }
 
 pub(crate) fn append_session(b: &mut DocBuilder, lsid: Option<&SessionId>) {
@@ -61,22 +76,18 @@ pub(crate) fn append_session(b: &mut DocBuilder, lsid: Option<&SessionId>) {
     });
 }
 
-fn append_concerns(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kind) {
-    // Only its first statement says how a transaction reads, and only its end how it writes.
-    let in_txn = ctx.in_txn();
+fn append_concerns(b: &mut DocBuilder, req: &Request<'_>, kind: Kind) {
     let given = |name: &str| req.body.elem(name);
     match (kind, given("readConcern")) {
-        (_, Some(e)) if !in_txn || ctx.start_transaction => drop(b.elem(e)),
-        (Kind::Read, None) if !in_txn => {
-            b.doc("readConcern", |d| {
-                d.str("level", "local").str("provenance", "implicitDefault");
-            });
+        (_, Some(e)) => drop(b.elem(e)),
+        (Kind::Read, None) => {
+            b.doc("readConcern", |d| _ = d.str("level", "local").str("provenance", "implicitDefault"));
         }
         _ => {}
     }
     match (kind, given("writeConcern")) {
         (Kind::Write, Some(e)) => drop(b.elem(e)),
-        (Kind::Write, None) if !in_txn => {
+        (Kind::Write, None) => {
             b.doc("writeConcern", |d| {
                 d.str("w", "majority").i32("wtimeout", 0).str("provenance", "implicitDefault");
             });

@@ -4,6 +4,7 @@
 
 use crate::Router;
 use crate::catalog::Route;
+use crate::op;
 use pando_base::codes::class;
 use pando_base::{Error, ErrorCode, limits};
 use pando_bson::RawDoc;
@@ -70,9 +71,10 @@ impl Tries {
             }
             Stale::Collection { ns, .. } => router.catalog.forget_collection(&ns),
         }
-        // A transaction's statement may have read what others have not: the client begins it anew.
-        if ctx.in_txn() && !ctx.start_transaction {
-            return false;
+        if let (Some(transaction), Some(lsid)) = (op::transaction(ctx), ctx.lsid) {
+            // What earlier statements have read holds: the client begins the transaction anew.
+            let Some(begun) = transaction.begin_anew() else { return false };
+            router.abort_and_wait(lsid, transaction.number, begun).await;
         }
         self.0 += 1;
         if self.0 > 1 {

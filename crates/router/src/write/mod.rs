@@ -2,6 +2,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod execute;
+pub(crate) mod new_id;
 pub(crate) mod reply;
 pub(crate) mod targeting;
 pub(crate) mod without_key;

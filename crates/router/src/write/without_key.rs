@@ -4,13 +4,14 @@
 //! A retryable write cannot be done so: a second try might find another document, on a shard that knows nothing of the first.
 
 use super::execute::Writes;
+use super::new_id::new_id;
 use super::targeting::{needs_key, of_document};
 use crate::Router;
 use crate::catalog::{Route, Target};
 use crate::cursors::{Remotes, RouterCursor, Shape, Wanted};
 use crate::remote::envelope::{self, Kind};
 use pando_base::{Error, ErrorCode, Result, limits};
-use pando_bson::{DocBuf, DocBuilder, ObjectId, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::{OpCtx, Request};
 use pando_monitor::ReadPreference;
 use pando_query::update::UpdatePlan;
@@ -167,12 +168,4 @@ async fn upsert(
     });
     answer.reply.elem("writeConcernError").into_iter().for_each(|e| _ = b.elem(e));
     Ok((target, b.finish()))
-}
-
-/// For a document that has none.
-pub(crate) fn new_id(ctx: &OpCtx) -> ObjectId {
-    let mut id = [0; 12];
-    ctx.env().rng.fill(&mut id);
-    id[..4].copy_from_slice(&((ctx.env().clock.wall_ms() / 1000) as u32).to_be_bytes());
-    ObjectId(id)
 }
