@@ -32,7 +32,8 @@ pub(crate) fn transaction(ctx: &OpCtx) -> Option<&Arc<Transaction>> {
 
 /// A shard has answered.
 pub(crate) fn hear(ctx: &OpCtx, shard: Option<&ShardId>, reply: &RawDoc) {
-    if let (Some(state), Some(Value::Timestamp(t))) = (ctx.attached::<OpState>(), reply.get("operationTime")) {
+    if let (Some(state), Some(Value::Timestamp(t))) = (ctx.attached::<OpState>(), reply.get("operationTime"))
+    {
         state.operation.fetch_max(t.0, SeqCst);
     }
     if let (Some(shard), Some(transaction)) = (shard, transaction(ctx)) {

@@ -14,8 +14,8 @@ use pando_env::{Component, Env};
 use pando_fleet::{Fleet, Monitors};
 use pando_rpc::{Options, Pool};
 use pando_session::cursors::Cursors;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// A stateless node between clients and shards.
@@ -30,6 +30,8 @@ pub struct Router {
     pub(crate) cursors: Cursors<RouterCursor>,
     /// This process, in `topologyVersion`.
     pub(crate) process_id: ObjectId,
+    /// Itself, for tasks that outlive a command.
+    me: Weak<Router>,
     ending: AtomicBool,
     changed: Notify,
 }
@@ -47,7 +49,8 @@ impl Router {
         let servers = Arc::new(ConfigServers { fleet: fleet.clone(), set, times: times.clone() });
         let mut process_id = ObjectId([0; 12]);
         env.rng.fill(&mut process_id.0);
-        let router = Arc::new(Router {
+        let router = Arc::new_cyclic(|me| Router {
+            me: me.clone(),
             catalog: Arc::new(Catalog::new(&env, servers)),
             transactions: Transactions::default(),
             instance,
@@ -107,6 +110,13 @@ impl Router {
         self.cursors.reap(now, Duration::from_millis(idle));
         let minutes = limits::SESSION_TIMEOUT_MINUTES as u64;
         self.transactions.reap(now, Duration::from_secs(minutes * 60));
+    }
+
+    /// For a task of its own.
+    pub(crate) fn shared(&self) -> Result<Arc<Router>> {
+        self.me
+            .upgrade()
+            .ok_or_else(|| Error::new(ErrorCode::InterruptedAtShutdown, "interrupted at shutdown"))
     }
 
     /// Asks the process to end.

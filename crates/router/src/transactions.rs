@@ -186,7 +186,8 @@ impl Transactions {
 }
 
 fn too_old(number: i64, known: i64) -> Error {
-    let text = format!("Cannot start transaction {number} because a newer transaction {known} has already started.");
+    let text =
+        format!("Cannot start transaction {number} because a newer transaction {known} has already started.");
     Error::new(ErrorCode::TransactionTooOld, text)
 }
 

@@ -2,10 +2,12 @@
 //!
 //! * [`plan`] — which of both, decided from the routing table and the pipeline;
 //! * [`wire`] — how the shards' part is written;
+//! * [`foreign`] — what the merging part reads besides;
 //! * [`explain`] — what each would do;
 //! * [`run`] — the commands, and the cursor that merges.
 
 pub(crate) mod explain;
+pub(crate) mod foreign;
 pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod wire;

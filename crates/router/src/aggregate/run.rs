@@ -1,10 +1,11 @@
 //! Carries an aggregation out.
 
+use super::foreign::{Foreign, OtherCollections};
 use super::plan::{Plan, plan};
 use super::wire;
 use crate::Router;
-use crate::commands::{explain, handed_on};
 use crate::catalog::{Route, Target};
+use crate::commands::{View, explain, handed_on};
 use crate::cursors::merge::Order;
 use crate::cursors::{Open, Remotes, RouterCursor, Shape};
 use crate::remote::call::read_preference;
@@ -18,6 +19,7 @@ use pando_query::stage::{MergeHost, OrderedBy, Pipeline, PipelineSource, RunEnv,
 use pando_request::AggregateArgs;
 use pando_rpc::Retry;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// An aggregation, whoever asks for it: the client's, or a read of a view that became one.
 pub(crate) struct Asked<'a> {
@@ -30,12 +32,53 @@ pub(crate) struct Asked<'a> {
     pub(crate) explains: Option<String>,
 }
 
-/// Until it is answered, or has been routed often enough.
+/// What became of an aggregation.
+pub(crate) enum Done {
+    Cursor(Box<RouterCursor>),
+    /// Of an explain.
+    Told(Reply),
+}
+
+/// Runs it to its first batch.
 pub(crate) async fn run(router: &Router, ctx: &OpCtx, req: &Request<'_>, asked: &Asked<'_>) -> Result<Reply> {
+    match begin(router, ctx, req, asked).await? {
+        Done::Told(reply) => Ok(reply),
+        Done::Cursor(cursor) => {
+            let open = Open { batch_size: asked.args.batch_size, ..Open::new(asked.named.clone()) };
+            router.begin(ctx, req, open, *cursor).await
+        }
+    }
+}
+
+/// The cursor of one on behalf of another; views are seen through.
+pub(crate) async fn open(
+    router: &Router,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    asked: &Asked<'_>,
+) -> Result<Option<Box<RouterCursor>>> {
+    let done = match begin(router, ctx, req, asked).await {
+        Err(e) if e.code == ErrorCode::CommandOnShardedViewNotSupportedOnMongod => {
+            let view = View::of(&e)?;
+            let pipeline = view.with(asked.args.pipeline);
+            let args = AggregateArgs { pipeline: &pipeline, ..asked.args.clone() };
+            let below = Asked { named: asked.named.clone(), ns: view.ns.clone(), args, explains: None };
+            begin(router, ctx, req, &below).await?
+        }
+        done => done?,
+    };
+    match done {
+        Done::Cursor(cursor) => Ok(Some(cursor)),
+        Done::Told(_) => Ok(None),
+    }
+}
+
+/// Until it is answered, or has been routed often enough.
+async fn begin(router: &Router, ctx: &OpCtx, req: &Request<'_>, asked: &Asked<'_>) -> Result<Done> {
     let mut tries = Tries::default();
     loop {
         let Some(route) = router.catalog.route_if_any(&asked.ns).await? else {
-            return without_database(router, ctx, req, asked).await;
+            return without_database(router, ctx, req, asked);
         };
         match attempt(router, ctx, req, &route, asked).await {
             Err(e) if tries.again(router, ctx, &route, &e).await => {}
@@ -45,25 +88,23 @@ pub(crate) async fn run(router: &Router, ctx: &OpCtx, req: &Request<'_>, asked: 
 }
 
 /// Nothing is read, but stages may make documents of their own, and mistakes are mistakes.
-async fn without_database(
-    router: &Router,
-    ctx: &OpCtx,
-    req: &Request<'_>,
-    asked: &Asked<'_>,
-) -> Result<Reply> {
+fn without_database(router: &Router, ctx: &OpCtx, req: &Request<'_>, asked: &Asked<'_>) -> Result<Done> {
     let q = router.query_ctx(ctx, None, asked.args.collation, asked.args.let_vars)?;
     let pipeline = Pipeline::parse(asked.args.pipeline, &q)?;
-    let remotes = Remotes::none(router, ctx);
     let docs = own_documents(&pipeline, &q)?;
     if pipeline.sink().is_some() {
         let text = format!("database {} not found", asked.ns.db());
         return Err(Error::new(ErrorCode::NamespaceNotFound, text));
     }
-    let runner = pipeline.start(&RunEnv { spill: None, collections: None })?;
-    let shape = Shape { stages: Some(Box::new(runner)), ..Shape::default() };
-    let cursor = RouterCursor::with_documents(remotes, docs, shape)?;
-    let open = Open { batch_size: asked.args.batch_size, ..Open::new(asked.named.clone()) };
-    router.begin(ctx, req, open, cursor).await
+    let foreign = Foreign::new(router.shared()?, req);
+    let runner = pipeline.start(&env_of(&foreign))?;
+    let shape = Shape { stages: Some(Box::new(runner)), wakes: Some(foreign.wakes()), ..Shape::default() };
+    let cursor = RouterCursor::with_documents(Remotes::none(router, ctx), docs, shape)?;
+    Ok(Done::Cursor(Box::new(cursor)))
+}
+
+fn env_of(foreign: &Arc<Foreign>) -> RunEnv {
+    RunEnv { spill: None, collections: Some(Arc::new(OtherCollections(foreign.clone()))) }
 }
 
 /// Of a `$documents` in front.
@@ -80,7 +121,7 @@ async fn attempt(
     req: &Request<'_>,
     route: &Route,
     asked: &Asked<'_>,
-) -> Result<Reply> {
+) -> Result<Done> {
     let args = &asked.args;
     let Some(table) = route.table.as_deref() else {
         return whole(router, ctx, req, asked, &route.primary()).await;
@@ -120,7 +161,7 @@ async fn whole(
     req: &Request<'_>,
     asked: &Asked<'_>,
     target: &Target,
-) -> Result<Reply> {
+) -> Result<Done> {
     let args = &asked.args;
     let own = |b: &mut DocBuilder| {
         append_name(b, &asked.ns);
@@ -132,7 +173,7 @@ async fn whole(
         let body = |target: &Target| explain::wrapped(ctx, req, verbosity, target, own);
         let mut replies = router.gather(ctx, targets, &preference, Retry::Idempotent, body).await?;
         let reply = replies.pop().map(|(_, reply)| reply).unwrap_or_default();
-        return Ok(handed_on(&reply));
+        return Ok(Done::Told(handed_on(&reply)));
     }
     let body = |target: &Target| {
         let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
@@ -141,9 +182,7 @@ async fn whole(
         b.finish()
     };
     let (remotes, first, _) = Remotes::open(router, ctx, targets, &preference, false, body).await?;
-    let cursor = RouterCursor::new(remotes, first, Shape::default())?;
-    let open = Open { batch_size: args.batch_size, ..Open::new(asked.named.clone()) };
-    router.begin(ctx, req, open, cursor).await
+    Ok(Done::Cursor(Box::new(RouterCursor::new(remotes, first, Shape::default())?)))
 }
 
 /// `$out` and `$merge` write, and so have a write concern.
@@ -178,12 +217,12 @@ async fn parts(
     req: &Request<'_>,
     asked: &Asked<'_>,
     parted: Parted,
-) -> Result<Reply> {
+) -> Result<Done> {
     let Parted { split, targets, q, own } = parted;
-    let args = &asked.args;
-    refuse_what_cannot_be_merged(&split)?;
+    refuse_what_cannot_be_merged(ctx, &split)?;
     if let Some(verbosity) = &asked.explains {
-        return super::explain::parts(router, ctx, req, asked, verbosity, &split, &targets).await;
+        let told = super::explain::parts(router, ctx, req, asked, verbosity, &split, &targets).await;
+        return told.map(Done::Told);
     }
     let stages = wire::stages(&split.shards.spelled());
     let body = |target: &Target| part_command(ctx, req, asked, &stages, &q, target);
@@ -195,28 +234,30 @@ async fn parts(
         OrderedBy::Carried => Order::carried(&order.pattern),
         OrderedBy::Fields => Order::fields(order.pattern.clone(), q.collation.clone()),
     });
-    let merges = !split.merger.is_empty();
-    let runner =
-        merges.then(|| split.merger.start(&RunEnv { spill: None, collections: None })).transpose()?;
-    let shape = Shape { order, strips: true, stages: runner.map(Box::new), ..Shape::default() };
+    let mut shape = Shape { order, strips: true, ..Shape::default() };
+    if !split.merger.is_empty() {
+        let foreign = Foreign::new(router.shared()?, req);
+        shape.stages = Some(Box::new(split.merger.start(&env_of(&foreign))?));
+        shape.wakes = Some(foreign.wakes());
+    }
     let cursor = match own.is_empty() {
         true => RouterCursor::new(remotes, first, shape)?,
         false => RouterCursor::with_documents(remotes, own, shape)?,
     };
-    let open = Open { batch_size: args.batch_size, ..Open::new(asked.named.clone()) };
-    router.begin(ctx, req, open, cursor).await
+    Ok(Done::Cursor(Box::new(cursor)))
 }
 
-fn refuse_what_cannot_be_merged(split: &Split) -> Result<()> {
+fn refuse_what_cannot_be_merged(ctx: &OpCtx, split: &Split) -> Result<()> {
     let refuse = |text: &'static str| Err(Error::new(ErrorCode::CommandNotSupported, text));
     if split.merger.sink().is_some() || split.shards.sink().is_some() {
         return refuse("$out and $merge of what lies on several shards are not supported by this router yet");
     }
     match split.host {
-        MergeHost::Anywhere | MergeHost::WithDisk => Ok(()),
-        MergeHost::AnyShard | MergeHost::Primary => refuse(
-            "joins of what lies on several shards with other collections are not supported by this router yet",
+        // What is read besides would not be of the transaction.
+        MergeHost::AnyShard | MergeHost::Primary if ctx.in_txn() => refuse(
+            "joins of what lies on several shards are not supported in a transaction by this router yet",
         ),
+        _ => Ok(()),
     }
 }
 

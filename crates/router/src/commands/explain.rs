@@ -37,7 +37,8 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
     loop {
         let route = router.catalog.route(&ns).await?;
         let targets = targets(router, ctx, &route, &command)?;
-        let body = |target: &Target| wrapped(ctx, &req, &verbosity, target, |b| envelope::own_arguments(b, &inner));
+        let body =
+            |target: &Target| wrapped(ctx, &req, &verbosity, target, |b| envelope::own_arguments(b, &inner));
         let preference = read_preference(req.body)?;
         match router.gather(ctx, &targets, &preference, Retry::Idempotent, body).await {
             Err(e) if tries.again(router, ctx, &route, &e).await => {}

@@ -2,9 +2,9 @@
 
 use super::prelude::*;
 use crate::write::execute::{Writes, numbers};
+use crate::write::new_id::with_id;
 use crate::write::reply::{Told, reply};
 use crate::write::targeting::{Goes, of_document};
-use crate::write::new_id::with_id;
 use pando_request::InsertArgs;
 
 pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -23,4 +23,3 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
         writes.run(router, ctx, &req, |route, i| of_document(route, &writes.docs[i]).map(Goes::To)).await?;
     Ok(reply(batch.outcome, Told::Insert))
 }
-

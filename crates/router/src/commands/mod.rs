@@ -26,6 +26,7 @@ mod update;
 mod views;
 
 pub(crate) use handed_on::{handed_on, own_fields};
+pub(crate) use views::View;
 
 use crate::Router;
 use pando_command::{COMMANDS, Handler, Registry, Roles};

@@ -8,8 +8,8 @@ use crate::remote::together::together;
 use crate::transactions::{Commit, Phase, gone};
 use pando_base::session_id::SessionId;
 use pando_command::transaction_rules::check_is_within;
-use pando_request::{AbortTransactionArgs, CommitTransactionArgs};
 use pando_fleet::Fleet;
+use pando_request::{AbortTransactionArgs, CommitTransactionArgs};
 use pando_routing::ShardId;
 use pando_rpc::{CallResult, Retry};
 

@@ -6,14 +6,14 @@ use pando_bson::ArrayBuilder;
 use pando_request::{AggregateArgs, CountArgs, DistinctArgs, FindArgs};
 
 /// What a view stands for, as a shard's error says it.
-struct View {
-    ns: Namespace,
+pub(crate) struct View {
+    pub(crate) ns: Namespace,
     pipeline: DocBuf,
     collation: Option<DocBuf>,
 }
 
 impl View {
-    fn of(e: &Error) -> Result<View> {
+    pub(crate) fn of(e: &Error) -> Result<View> {
         let extra = RawDoc::validate(&e.extra).unwrap_or(RawDoc::empty());
         let view = extra.get("resolvedView").and_then(|v| v.as_doc());
         let view = view.ok_or_else(|| Error::internal("a view that nobody resolved"))?;
@@ -23,7 +23,7 @@ impl View {
         Ok(View { ns: Namespace::parse(ns)?, pipeline: pipeline.to_buf(), collation })
     }
     /// Its stages, and these behind them.
-    fn with(&self, stages: &RawDoc) -> DocBuf {
+    pub(crate) fn with(&self, stages: &RawDoc) -> DocBuf {
         let mut all = ArrayBuilder::new();
         self.pipeline.iter().chain(stages.iter()).for_each(|e| _ = all.value(e.value()));
         all.finish()
@@ -168,7 +168,8 @@ pub(super) async fn distinct(
         });
     });
     let stages = stages.finish();
-    let found = only(on_view(router, ctx, req, req.ns()?, e, as_aggregation(&args.find, &stages), None).await?);
+    let found =
+        only(on_view(router, ctx, req, req.ns()?, e, as_aggregation(&args.find, &stages), None).await?);
     let mut r = Reply::new();
     let values = found.as_ref().and_then(|d| d.get("distinct")?.as_array()).unwrap_or(RawDoc::empty());
     r.body.raw_array("values", values);

@@ -7,7 +7,10 @@ use crate::remote::together::together;
 use pando_base::{Result, limits};
 use pando_bson::DocBuf;
 use pando_command::OpCtx;
+use pando_env::sync::Notify;
 use pando_query::stage::{Input, Row, Runner, Step};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 /// How a client reads.
 #[derive(Clone, Copy, Default, Debug)]
@@ -24,6 +27,7 @@ pub(crate) struct RouterCursor {
     merge: Merge,
     /// The merging part of a pipeline.
     stages: Option<Box<Runner>>,
+    wakes: Option<Wakes>,
     skip: u64,
     /// How many may still be given.
     left: u64,
@@ -34,6 +38,15 @@ pub(crate) struct RouterCursor {
     over: bool,
 }
 
+/// How stages that read something besides are woken.
+#[derive(Clone, Default)]
+pub(crate) struct Wakes {
+    /// Moves when there is something for them.
+    pub(crate) sent: Notify,
+    /// One of them found nothing.
+    pub(crate) waited: Arc<AtomicBool>,
+}
+
 /// What a merged stream is to be.
 #[derive(Default)]
 pub(crate) struct Shape {
@@ -41,6 +54,7 @@ pub(crate) struct Shape {
     /// Shards send more than documents.
     pub(crate) strips: bool,
     pub(crate) stages: Option<Box<Runner>>,
+    pub(crate) wakes: Option<Wakes>,
     pub(crate) skip: u64,
     pub(crate) limit: Option<u64>,
     pub(crate) tailable: bool,
@@ -68,6 +82,7 @@ impl RouterCursor {
             merge: Merge::new(remotes.all.len(), shape.order, shape.strips),
             remotes,
             stages: shape.stages,
+            wakes: shape.wakes,
             skip: shape.skip,
             left: shape.limit.unwrap_or(u64::MAX),
             tailable: shape.tailable,
@@ -111,15 +126,20 @@ impl RouterCursor {
     }
 
     /// The next document, or whom to ask first.
-    fn step(&mut self, ctx: &OpCtx) -> Result<Next> {
+    async fn step(&mut self, ctx: &OpCtx) -> Result<Next> {
         let Some(stages) = &mut self.stages else { return Ok(self.merge.next()) };
         loop {
             let mut ask = Vec::new();
+            let seen = self.wakes.as_ref().map_or(0, |w| w.sent.version());
             match stages.next(&mut Pulled(&mut self.merge, &mut ask))? {
                 Step::Row(row) => return Ok(Next::Doc(DocBuf::from_trusted(row.into_bytes().to_vec()))),
                 Step::Eof => return Ok(Next::End),
-                Step::NeedYield if ask.is_empty() => ctx.check_interrupt()?,
-                Step::NeedYield => return Ok(Next::Ask(ask)),
+                Step::NeedYield if !ask.is_empty() => return Ok(Next::Ask(ask)),
+                // Either a rest, or what is read besides has not come yet.
+                Step::NeedYield => match self.wakes.as_ref().filter(|w| w.waited.swap(false, SeqCst)) {
+                    Some(wakes) => ctx.interruptible(wakes.sent.changed(seen)).await?,
+                    None => ctx.yield_now().await?,
+                },
             }
         }
     }
@@ -135,7 +155,7 @@ impl RouterCursor {
             }
             let next = match self.held.take() {
                 Some(doc) => Next::Doc(doc),
-                None => self.step(ctx)?,
+                None => self.step(ctx).await?,
             };
             match next {
                 Next::Doc(_) if self.skip > 0 => self.skip -= 1,

@@ -11,6 +11,6 @@ pub(crate) mod merge;
 pub(crate) mod remote;
 pub(crate) mod reply;
 
-pub(crate) use cursor::{RouterCursor, Shape, Wanted};
+pub(crate) use cursor::{RouterCursor, Shape, Wakes, Wanted};
 pub(crate) use remote::Remotes;
 pub(crate) use reply::Open;
