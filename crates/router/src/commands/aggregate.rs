@@ -1,6 +1,7 @@
 //! `aggregate`: a pipeline of stages.
 
 use super::prelude::*;
+use crate::aggregate::change_stream;
 use crate::aggregate::run::{Asked, run as carry_out};
 use pando_query::stage::first_look;
 use pando_request::AggregateArgs;
@@ -24,10 +25,9 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
     let args = AggregateArgs::parse(&req)?;
     first_look(args.pipeline, Some(req.db))?;
     ctx.arguments_read()?;
-    let first = args.pipeline.first().and_then(|e| e.value().as_doc()?.first());
-    if first.is_some_and(|e| e.name() == "$changeStream") {
-        let text = "change streams are not supported by this router yet";
-        return Err(Error::new(ErrorCode::CommandNotSupported, text));
+    if let Some(spec) = change_stream::spec_of(args.pipeline).filter(|_| !args.explain) {
+        change_stream::check_place(&ns, spec)?;
+        return change_stream::run(router, ctx, &req, &ns, &args, spec).await;
     }
     let explains = args.explain.then(|| "queryPlanner".to_owned());
     let asked = Asked { named: ns.clone(), ns, args, explains };

@@ -22,9 +22,15 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
         ctx.check_interrupt()?;
     }
     let batch_size = args.batch_size.filter(|n| *n > 0);
-    let wanted = Wanted { docs_max: batch_size.unwrap_or(u64::MAX), batch_size, wait_ms: max_time_ms };
+    let wanted = Wanted {
+        docs_max: batch_size.unwrap_or(u64::MAX),
+        batch_size,
+        wait_ms: max_time_ms,
+        asks_nobody: false,
+    };
     let docs = pin.body().fill(router, ctx, wanted).await?;
     let resume = pin.body().resume_token().cloned();
+    let invalidated = pin.body().is_invalidated();
     let n = docs.len() as u64;
     pin.info.batches += 1;
     pin.info.docs += n;
@@ -43,7 +49,11 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     let id = if over { 0 } else { args.id };
     let mut r = Reply::with_capacity(docs.iter().map(|d| d.byte_len() + 16).sum());
-    append_batch(&mut r.body, "nextBatch", &docs, resume.as_ref(), id, ns.as_str(), |_| {});
+    append_batch(&mut r.body, "nextBatch", &docs, resume.as_ref(), id, ns.as_str(), |c| {
+        if invalidated {
+            c.bool("invalidated", true);
+        }
+    });
     router.instance.metrics.documents.returned.add(n);
     ctx.debug(|d| {
         d.op = "getmore";

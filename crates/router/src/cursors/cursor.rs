@@ -2,6 +2,7 @@
 
 use super::merge::{Merge, Next, Order};
 use super::remote::{Remotes, Sent};
+use super::watching::Watching;
 use crate::Router;
 use crate::remote::together::together;
 use pando_base::{Result, limits};
@@ -20,6 +21,8 @@ pub(crate) struct Wanted {
     pub(crate) batch_size: Option<u64>,
     /// How long an empty batch may be waited for.
     pub(crate) wait_ms: Option<i64>,
+    /// Only what has been sent already.
+    pub(crate) asks_nobody: bool,
 }
 
 pub(crate) struct RouterCursor {
@@ -32,6 +35,8 @@ pub(crate) struct RouterCursor {
     /// How many may still be given.
     left: u64,
     pub(crate) tailable: bool,
+    /// Of a change stream.
+    watching: Option<Watching>,
     /// It did not fit into the last batch.
     held: Option<DocBuf>,
     resume: Option<DocBuf>,
@@ -58,6 +63,7 @@ pub(crate) struct Shape {
     pub(crate) skip: u64,
     pub(crate) limit: Option<u64>,
     pub(crate) tailable: bool,
+    pub(crate) watching: Option<Watching>,
 }
 
 /// The stream as stages pull from it.
@@ -86,6 +92,7 @@ impl RouterCursor {
             skip: shape.skip,
             left: shape.limit.unwrap_or(u64::MAX),
             tailable: shape.tailable,
+            watching: shape.watching,
             held: None,
             resume: None,
             over: false,
@@ -105,8 +112,11 @@ impl RouterCursor {
     }
     fn take(&mut self, at: usize, sent: Sent) -> Result<()> {
         self.merge.push(at, sent.docs)?;
-        if sent.resume.is_some() {
-            self.resume = sent.resume;
+        if let Some(token) = sent.resume {
+            match &mut self.watching {
+                Some(watching) => self.merge.promise(at, &watching.sent_up_to(at, token))?,
+                None => self.resume = Some(token),
+            }
         }
         if self.remotes.all[at].id == 0 {
             self.merge.end(at);
@@ -116,9 +126,16 @@ impl RouterCursor {
     pub(crate) fn held_bytes(&self) -> u64 {
         self.merge.held_bytes() as u64 + self.stages.as_ref().map_or(0, |s| s.held_bytes())
     }
-    /// Where a change stream can go on; of one shard only.
+    /// Where a change stream can go on.
     pub(crate) fn resume_token(&self) -> Option<&DocBuf> {
-        self.resume.as_ref().filter(|_| self.remotes.all.len() == 1)
+        match &self.watching {
+            Some(watching) => watching.resume_token(self.held.is_some() || self.merge.has_documents()),
+            None => self.resume.as_ref().filter(|_| self.remotes.all.len() == 1),
+        }
+    }
+    /// The collection that is watched is gone.
+    pub(crate) fn is_invalidated(&self) -> bool {
+        self.watching.as_ref().is_some_and(|w| w.invalidated)
     }
     /// Nothing more will come.
     pub(crate) fn is_over(&self) -> bool {
@@ -159,6 +176,7 @@ impl RouterCursor {
             };
             match next {
                 Next::Doc(_) if self.skip > 0 => self.skip -= 1,
+                Next::Doc(doc) if self.watching.as_ref().is_some_and(|w| w.has_been_seen(&doc)) => {}
                 Next::Doc(doc) => {
                     if !out.is_empty() && bytes + doc.byte_len() + 16 > limits::BSON_USER_BYTES_MAX {
                         self.held = Some(doc);
@@ -166,13 +184,19 @@ impl RouterCursor {
                     }
                     bytes += doc.byte_len() + 16;
                     self.left -= 1;
+                    let ends = self.watching.as_mut().is_some_and(|w| w.give(&doc));
                     out.push(doc);
+                    if ends {
+                        self.over = true;
+                        break;
+                    }
                 }
                 Next::End => {
                     self.over = true;
                     break;
                 }
                 // What tails a collection waits once, and not while it has something.
+                Next::Ask(_) if wanted.asks_nobody => break,
                 Next::Ask(_) if self.tailable && (asked || !out.is_empty()) => break,
                 Next::Ask(who) => {
                     asked = true;

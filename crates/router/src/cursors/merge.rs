@@ -59,6 +59,8 @@ struct Arm {
     ready: VecDeque<(Vec<u8>, DocBuf)>,
     bytes: usize,
     ended: bool,
+    /// Whatever comes of it comes behind this key.
+    promise: Vec<u8>,
 }
 
 /// The next document, or what has to be done first.
@@ -100,9 +102,20 @@ impl Merge {
             arm.ended = true;
         }
     }
+    /// A shard has sent everything up to what sorts like `doc`.
+    pub(crate) fn promise(&mut self, arm: usize, doc: &RawDoc) -> Result<()> {
+        if let (Some(order), Some(arm)) = (self.order.as_mut(), self.arms.get_mut(arm)) {
+            arm.promise = order.key(doc)?;
+        }
+        Ok(())
+    }
     /// Bytes that wait to be taken.
     pub(crate) fn held_bytes(&self) -> usize {
         self.arms.iter().map(|a| a.bytes).sum()
+    }
+    /// Whether somebody has sent what has not been taken.
+    pub(crate) fn has_documents(&self) -> bool {
+        self.arms.iter().any(|a| !a.ready.is_empty())
     }
     /// Whether everything has been taken and nothing will come.
     pub(crate) fn is_over(&self) -> bool {
@@ -114,11 +127,11 @@ impl Merge {
         let ask: Vec<usize> =
             self.arms.iter().enumerate().filter(|(_, a)| empty(a)).map(|(i, _)| i).collect();
         let from = match self.order {
-            // Who has sent nothing may have what comes first.
-            Some(_) if !ask.is_empty() => None,
             Some(_) => {
                 let heads = self.arms.iter().enumerate().filter_map(|(i, a)| Some((&a.ready.front()?.0, i)));
-                heads.min().map(|(_, i)| i)
+                // Who has sent nothing may have what comes first, unless it has said that it has not.
+                let first = heads.min();
+                first.filter(|(key, _)| ask.iter().all(|i| self.arms[*i].promise > **key)).map(|(_, i)| i)
             }
             None => {
                 let n = self.arms.len();
@@ -181,6 +194,15 @@ mod tests {
         assert_eq!(m.next(), Next::Doc(row(r#"{"n": 3}"#)));
         assert_eq!(m.next(), Next::Doc(row(r#"{"n": 4}"#)));
         assert!(m.is_over() && m.next() == Next::End && m.held_bytes() == 0);
+    }
+
+    #[test]
+    fn who_promises_to_send_nothing_before_is_not_waited_for() {
+        let mut m = Merge::new(2, Some(order(r#"{"a": 1}"#)), true);
+        m.push(0, vec![row(r#"{"n": 1, "$sortKey": [1]}"#), row(r#"{"n": 2, "$sortKey": [7]}"#)]).unwrap();
+        m.promise(1, &row(r#"{"$sortKey": [5]}"#)).unwrap();
+        assert_eq!(m.next(), Next::Doc(row(r#"{"n": 1}"#)));
+        assert_eq!(m.next(), Next::Ask(vec![1]), "it may have what comes before 7");
     }
 
     #[test]

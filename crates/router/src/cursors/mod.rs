@@ -10,7 +10,9 @@ pub(crate) mod cursor;
 pub(crate) mod merge;
 pub(crate) mod remote;
 pub(crate) mod reply;
+pub(crate) mod watching;
 
 pub(crate) use cursor::{RouterCursor, Shape, Wakes, Wanted};
 pub(crate) use remote::Remotes;
 pub(crate) use reply::Open;
+pub(crate) use watching::Watching;

@@ -15,6 +15,8 @@ pub(crate) struct Open {
     pub(crate) no_timeout: bool,
     pub(crate) await_data: bool,
     pub(crate) single_batch: bool,
+    /// The first batch has what is there when it opens.
+    pub(crate) waits_for_nothing: bool,
     /// Shards that should have been asked were not there.
     pub(crate) partial: bool,
 }
@@ -27,6 +29,7 @@ impl Open {
             no_timeout: false,
             await_data: false,
             single_batch: false,
+            waits_for_nothing: false,
             partial: false,
         }
     }
@@ -73,7 +76,9 @@ impl Router {
         mut cursor: RouterCursor,
     ) -> Result<Reply> {
         let docs_max = open.batch_size.unwrap_or(limits::ROUTER_FIRST_BATCH_DOCS);
-        let wanted = Wanted { docs_max, batch_size: open.batch_size.filter(|n| *n > 0), wait_ms: None };
+        let asks_nobody = open.await_data && open.waits_for_nothing;
+        let batch_size = open.batch_size.filter(|n| *n > 0);
+        let wanted = Wanted { docs_max, batch_size, wait_ms: None, asks_nobody };
         let docs = cursor.fill(self, ctx, wanted).await?;
         let keeps = !cursor.is_over() && !open.single_batch;
         let (ns, partial, n) = (open.ns.clone(), open.partial, docs.len() as u64);

@@ -1,6 +1,7 @@
 //! Commands that change what there is.
 
 pub(super) mod coll_mod;
+pub(super) mod convert_to_capped;
 pub(super) mod create;
 pub(super) mod create_indexes;
 pub(super) mod drop;

@@ -3,5 +3,6 @@
 pub(super) mod about;
 pub(super) mod operations;
 pub(super) mod parameters;
+pub(super) mod refused;
 pub(super) mod server_status;
 pub(super) mod sessions;

@@ -48,4 +48,6 @@ forwarded! {
     balancer_collection_status as "_configsvrBalancerCollectionStatus";
     clear_jumbo_flag as "_configsvrClearJumboFlag";
     configure_collection_balancing as "_configsvrConfigureCollectionBalancing";
+    set_cluster_parameter as "_configsvrSetClusterParameter";
+    set_user_write_block_mode as "_configsvrSetUserWriteBlockMode";
 }
