@@ -751,3 +751,23 @@ pub const SHARD_WRITE_MS_MAX: u64 = 60_000;
 pub const CHUNKS_REMOVED_AT_ONCE: usize = 10_000;
 /// How old a config server's idea of the topology time may be that it hands on.
 pub const TOPOLOGY_TIME_READ_MS: u64 = 1_000;
+/// The same for routers.
+pub const ROUTER_CONFIG_READ_MS: u64 = 30_000;
+/// Pause before a starting router asks config servers again that did not answer.
+pub const ROUTER_START_RETRY_MS: u64 = 500;
+/// How often a router looks after its cursors.
+pub const ROUTER_UPKEEP_MS: u64 = 4_000;
+/// Every so many looks it reads the list of shards again (MongoDB: every 30 seconds).
+pub const ROUTER_SHARDS_READ_ROUNDS: u64 = 8;
+/// Milliseconds that a call to a shard may take where the client says nothing: a day. Broken connections are noticed by themselves.
+pub const ROUTER_CALL_MS: u64 = 86_400_000;
+/// Times that an operation is routed again because shards knew better (MongoDB's).
+pub const ROUTER_STALE_TRIES_MAX: u32 = 10;
+/// Pause before it is, from the second time on: the shard itself may have to learn where it stands.
+pub const ROUTER_STALE_PAUSE_MS: u64 = 20;
+/// Documents that a shard sends in the first batch of one that is merged with others, where the client says nothing.
+pub const ROUTER_FIRST_BATCH_DOCS: u64 = 101;
+/// Bytes of documents that a router keeps ready of one shard's part of a merged stream before it asks for no more of them.
+pub const ROUTER_READ_AHEAD_BYTES: usize = 32 << 20;
+/// Writes without the shard key look for a document and write it; so many times another writer may come in between.
+pub const ROUTER_WRITE_WITHOUT_KEY_TRIES_MAX: u32 = 10;

@@ -125,7 +125,7 @@ impl CommandRow {
                 format!("{name} can only be run on config servers"),
             );
         }
-        if self.roles == Roles::S {
+        if self.roles == Roles::S || self.roles == Roles::S.or(Roles::R) {
             let text = "Cannot accept sharding commands if not started with --shardsvr";
             return Error::new(ErrorCode::NoShardingEnabled, text);
         }

@@ -118,6 +118,10 @@ impl Lets {
     pub fn get(&self, name: &str) -> Option<&Option<Bson>> {
         self.0.get(name)
     }
+    /// In no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&Bson>)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_ref()))
+    }
 }
 
 impl FromIterator<(String, Option<Bson>)> for Lets {

@@ -193,8 +193,7 @@ impl FilteringMetadata {
     pub fn versions(&self) -> Vec<(Namespace, ChunkVersion)> {
         let state = self.state();
         let sharded = state.collections.iter().filter(|(_, c)| matches!(c.known, Known::Sharded(_)));
-        let mut all: Vec<_> =
-            sharded.filter_map(|(ns, c)| Some((ns.clone(), c.known.version()?))).collect();
+        let mut all: Vec<_> = sharded.filter_map(|(ns, c)| Some((ns.clone(), c.known.version()?))).collect();
         all.sort_by(|a, b| a.0.as_str().cmp(b.0.as_str()));
         all
     }

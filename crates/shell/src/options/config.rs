@@ -122,6 +122,11 @@ impl Default for Config {
 impl Config {
     /// From checked settings. `argv` includes the program's name. Relative paths are taken from `cwd`.
     pub fn from_settings(s: &Settings, argv: Vec<String>, cwd: &Path) -> Result<Config, Refusal> {
+        super::router::refuse_on_server(s)?;
+        Config::of_process(s, argv, cwd)
+    }
+    /// What a server and a router have in common is read from the same options.
+    pub fn of_process(s: &Settings, argv: Vec<String>, cwd: &Path) -> Result<Config, Refusal> {
         let mut parsed = s.to_document();
         tls::hide_secrets(&mut parsed);
         let argv = tls::without_secrets(argv);

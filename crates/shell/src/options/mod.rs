@@ -4,6 +4,7 @@ pub mod audit;
 pub mod config;
 pub mod encryption;
 pub mod parse;
+pub mod router;
 pub mod security;
 pub mod table;
 mod tls;

@@ -28,6 +28,10 @@ pub struct Settings {
 pub type Refusal = String;
 
 impl Settings {
+    /// Whether it was given, with whatever value.
+    pub fn has(&self, key: &str) -> bool {
+        self.values.contains_key(key)
+    }
     pub fn flag(&self, key: &str) -> bool {
         matches!(self.values.get(key), Some(Setting::Flag(true)))
     }
@@ -335,10 +339,18 @@ pub fn merge(mut file: Settings, command_line: Settings) -> Settings {
 
 /// `--help`. Launchers look for options at the start of lines.
 pub fn help(program: &str) -> String {
+    help_with(program, |_, o| o.key() != super::router::CONFIG_DB)
+}
+
+/// The same of some options.
+pub(super) fn help_with(program: &str, wanted: impl Fn(&str, &Opt) -> bool) -> String {
     let mut out = format!("Usage: {program} [options]\n");
     for (heading, options) in super::table::GROUPS {
+        if !options.iter().any(|o| wanted(heading, o)) {
+            continue;
+        }
         out.push_str(&format!("\n{heading}:\n"));
-        for o in options.iter().filter(|o| !o.cli.is_empty()) {
+        for o in options.iter().filter(|o| !o.cli.is_empty() && wanted(heading, o)) {
             let arg = match o.kind {
                 Kind::Flag => "",
                 _ => " arg",

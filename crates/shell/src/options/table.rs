@@ -268,6 +268,12 @@ const SHARDING: &[Opt] = &[
     opt("configsvr", "", Flag, "Be a config server of a cluster; the default port is 27019"),
     opt("shardsvr", "", Flag, "Be a shard of a cluster; the default port is 27018"),
     opt("", "sharding.clusterRole", Text, ""),
+    opt(
+        "configdb",
+        "sharding.configDB",
+        Text,
+        "The config servers: their set's name, a slash and some of their hosts",
+    ),
 ];
 
 const NO_AUTH_YET: &str = "not supported yet";

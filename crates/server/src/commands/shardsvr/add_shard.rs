@@ -8,7 +8,8 @@ use pando_shard::ShardIdentity;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let identity = req.body.get("shardIdentity");
-    let identity = identity.as_ref().and_then(|v| v.as_doc()).ok_or_else(|| missing("_addShard", "shardIdentity"))?;
+    let identity =
+        identity.as_ref().and_then(|v| v.as_doc()).ok_or_else(|| missing("_addShard", "shardIdentity"))?;
     let identity = ShardIdentity::parse(identity)?;
     let versions = Namespace::unchecked("admin", "system.version");
     let internal = server.access.internal_collections();

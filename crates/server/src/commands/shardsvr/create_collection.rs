@@ -28,7 +28,8 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let chunks = body.get("numInitialChunks").and_then(|v| v.as_i64()).filter(|n| *n != 0);
     let too_many = |n: &i64| *n < 0 || *n > limits::INITIAL_CHUNKS_MAX as i64;
     if chunks.as_ref().is_some_and(too_many) {
-        let text = format!("numInitialChunks cannot be more than {} or less than 0", limits::INITIAL_CHUNKS_MAX);
+        let text =
+            format!("numInitialChunks cannot be more than {} or less than 0", limits::INITIAL_CHUNKS_MAX);
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
     let collation = body.get("collation");

@@ -3,11 +3,7 @@
 use crate::commands::prelude::*;
 use crate::sharding::ddl::Ddl;
 
-pub(in crate::commands) async fn collection(
-    server: &Server,
-    ctx: &OpCtx,
-    req: Request<'_>,
-) -> Result<Reply> {
+pub(in crate::commands) async fn collection(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = Namespace::parse(req.first_str(req.name)?)?;
     Ddl::new(server, ctx)?.sharding.refresh_anew(&ns).await?;
     Ok(Reply::new())

@@ -102,8 +102,7 @@ impl Ddl<'_> {
             return Ok(());
         }
         if !is_empty || !wanted.makes_index {
-            let text =
-                "Please create an index that starts with the proposed shard key before sharding the collection";
+            let text = "Please create an index that starts with the proposed shard key before sharding the collection";
             return Err(invalid(text.to_owned()));
         }
         let mut b = DocBuilder::new();
@@ -215,9 +214,10 @@ fn already(there: &CollectionEntry, wanted: &Wanted<'_>) -> Result<Uuid> {
 fn check_unique_index(ns: &Namespace, index: &Index, key: &ShardKey) -> Result<()> {
     let of_index = &index.spec.key;
     let mut fields = of_index.iter();
-    let is_prefix = key.fields().iter().all(|f| {
-        fields.next().is_some_and(|e| e.name() == &*f.path && e.value().is_number() && !f.hashed)
-    });
+    let is_prefix = key
+        .fields()
+        .iter()
+        .all(|f| fields.next().is_some_and(|e| e.name() == &*f.path && e.value().is_number() && !f.hashed));
     if is_prefix {
         return Ok(());
     }
@@ -270,4 +270,3 @@ fn entry_of(wanted: &Wanted<'_>, generation: Generation, uuid: Uuid, ddl: &Ddl<'
         resharding: None,
     }
 }
-

@@ -25,7 +25,8 @@ impl Ddl<'_> {
             }
             let mut b = DocBuilder::new();
             b.str(command, ns.coll());
-            for e in body.iter().skip(1).filter(|e| !pando_command::generic_args::is_generic(e.name_bytes())) {
+            for e in body.iter().skip(1).filter(|e| !pando_command::generic_args::is_generic(e.name_bytes()))
+            {
                 b.elem(e);
             }
             Route::part(&table, &part.shard).append(&mut b);

@@ -67,15 +67,7 @@ impl<'a> Ddl<'a> {
     }
     /// One of this server's own commands, as part of this operation.
     pub(crate) fn request<'b>(name: &'static str, db: &'b str, body: &'b RawDoc) -> Request<'b> {
-        Request {
-            name,
-            invoked_as: name,
-            db,
-            body,
-            sequences: &[],
-            exhaust_allowed: false,
-            legacy: false,
-        }
+        Request { name, invoked_as: name, db, body, sequences: &[], exhaust_allowed: false, legacy: false }
     }
     /// Returns when a majority has what this operation has written here.
     pub(crate) async fn committed(&self) -> Result<()> {

@@ -41,7 +41,8 @@ impl Ddl<'_> {
         let mut b = DocBuilder::new();
         b.str("createIndexes", ns.coll()).raw_array("indexes", indexes);
         let body = b.finish();
-        commands::create_indexes(self.server, self.ctx, Ddl::request("createIndexes", ns.db(), &body)).await?;
+        commands::create_indexes(self.server, self.ctx, Ddl::request("createIndexes", ns.db(), &body))
+            .await?;
         self.sharding.metadata.forget(ns);
         Ok(())
     }

@@ -1,0 +1,122 @@
+//! Change streams of a cluster: every shard tells of its own changes, and an event is given once no shard can have an earlier one.
+
+use super::wire;
+use crate::Router;
+use crate::catalog::Target;
+use crate::cursors::merge::Order;
+use crate::cursors::{Open, Remotes, RouterCursor, Shape, Watching};
+use crate::remote::call::read_preference;
+use crate::remote::envelope::{self, Kind};
+use pando_base::{Error, Namespace, Result, Timestamp};
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
+use pando_command::{OpCtx, Reply, Request};
+use pando_query::stage::{Pipeline, RunEnv};
+use pando_request::AggregateArgs;
+
+/// The options of a `$changeStream` that leads a pipeline.
+pub(crate) fn spec_of(pipeline: &RawDoc) -> Option<&RawDoc> {
+    let first = pipeline.first()?.value().as_doc()?.first()?;
+    first.value().as_doc().filter(|_| first.name() == "$changeStream")
+}
+
+pub(crate) async fn run(
+    router: &Router,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    ns: &Namespace,
+    args: &AggregateArgs<'_>,
+    spec: &RawDoc,
+) -> Result<Reply> {
+    ctx.set_change_stream();
+    let q = router.query_ctx(ctx, None, args.collation, args.let_vars)?;
+    let split = Pipeline::parse(args.pipeline, &q)?.split(&|_| true)?;
+    let shards = router.catalog.refresh_shards().await?;
+    let targets: Vec<Target> = shards.iter().map(|s| Target::unversioned(s.entry.id.clone())).collect();
+    // All begin at one time; what changes from now on is newer than whatever anybody has told of.
+    let now = router.times.cluster().0;
+    let stages = beginning(&wire::stages(&split.shards.spelled()), Timestamp(now.0.saturating_add(1)));
+    let body = |target: &Target| {
+        let mut b = DocBuilder::new();
+        match ns.coll() {
+            "$cmd.aggregate" => b.i32("aggregate", 1),
+            coll => b.str("aggregate", coll),
+        };
+        let told = AggregateArgs {
+            pipeline: &stages,
+            has_cursor: true,
+            batch_size: Some(0),
+            from_mongos: true,
+            needs_merge: Some(true),
+            ..args.clone()
+        };
+        told.spell(&mut b);
+        envelope::append(&mut b, ctx, req, Kind::Plain, target);
+        b.finish()
+    };
+    let (remotes, first, _) =
+        Remotes::open(router, ctx, &targets, &read_preference(req.body)?, false, body).await?;
+    let after = ["resumeAfter", "startAfter"].iter().find_map(|f| spec.get(*f)?.as_doc());
+    let mut shape = Shape {
+        order: split.order.as_ref().map(|order| Order::fields(order.pattern.clone(), None)),
+        strips: true,
+        tailable: true,
+        watching: Some(Watching::new(targets.len(), after)),
+        ..Shape::default()
+    };
+    if !split.merger.is_empty() {
+        shape.stages = Some(Box::new(split.merger.start(&RunEnv { spill: None, collections: None })?));
+    }
+    let cursor = RouterCursor::new(remotes, first, shape)?;
+    let open = Open {
+        batch_size: args.batch_size,
+        await_data: true,
+        waits_for_nothing: true,
+        ..Open::new(ns.clone())
+    };
+    router.begin(ctx, req, open, cursor).await
+}
+
+/// The stages with a time to begin at, unless they say where.
+fn beginning(stages: &RawDoc, now: Timestamp) -> DocBuf {
+    const SAYS: [&str; 3] = ["resumeAfter", "startAfter", "startAtOperationTime"];
+    let mut out = ArrayBuilder::new();
+    for stage in stages.iter().filter_map(|e| e.value().as_doc()) {
+        match stage.get("$changeStream") {
+            Some(Value::Document(spec)) if !SAYS.iter().any(|f| spec.elem(*f).is_some()) => {
+                let mut b = DocBuilder::new();
+                b.doc("$changeStream", |d| _ = d.elems_of(spec).timestamp("startAtOperationTime", now));
+                out.raw_doc(&b.finish());
+            }
+            _ => _ = out.raw_doc(stage),
+        }
+    }
+    out.finish()
+}
+
+/// A stream is of a collection, a database or a cluster.
+pub(crate) fn check_place(ns: &Namespace, spec: &RawDoc) -> Result<()> {
+    let all = spec.get("allChangesForCluster").is_some_and(|v| v.is_truthy());
+    if all && !(ns.db() == "admin" && ns.coll() == "$cmd.aggregate") {
+        let text = "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and \
+                    with no collection name";
+        return Err(Error::new(pando_base::ErrorCode::InvalidOptions, text));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::doc;
+
+    #[test]
+    fn all_shards_begin_at_one_time_unless_the_client_says_where() {
+        let stages =
+            doc(r#"{"0": {"$changeStream": {"fullDocument": "updateLookup"}}, "1": {"$match": {}}}"#);
+        let begun = beginning(&stages, Timestamp::new(5, 1));
+        let at = begun.get_path("0.$changeStream.startAtOperationTime");
+        assert!(matches!(at, Some(Value::Timestamp(t)) if t == Timestamp::new(5, 1)));
+        let resumed = doc(r#"{"0": {"$changeStream": {"resumeAfter": {"_data": "82"}}}}"#);
+        assert_eq!(beginning(&resumed, Timestamp::new(5, 1)), resumed);
+    }
+}

@@ -1,0 +1,45 @@
+//! `explain` of a pipeline in parts: what each shard would do, and what is merged.
+
+use super::run::{Asked, append_part};
+use super::wire;
+use crate::Router;
+use crate::catalog::Target;
+use crate::commands::explain::wrapped;
+use crate::remote::call::read_preference;
+use pando_base::Result;
+use pando_bson::DocBuilder;
+use pando_command::{OpCtx, Reply, Request};
+use pando_query::stage::Split;
+use pando_rpc::Retry;
+
+pub(super) async fn parts(
+    router: &Router,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    asked: &Asked<'_>,
+    verbosity: &str,
+    split: &Split,
+    targets: &[Target],
+) -> Result<Reply> {
+    let stages = wire::stages(&split.shards.spelled());
+    let q = router.query_ctx(ctx, None, asked.args.collation, asked.args.let_vars)?;
+    let own = |b: &mut DocBuilder| append_part(b, asked, &stages, &q);
+    let body = |target: &Target| wrapped(ctx, req, verbosity, target, own);
+    let replies = router.gather(ctx, targets, &read_preference(req.body)?, Retry::Idempotent, body).await?;
+    let mut r = Reply::new();
+    r.body.str("mergeType", "mongos");
+    r.body.doc("splitPipeline", |d| {
+        d.raw_array("shardsPart", &stages);
+        d.raw_array("mergerPart", &split.merger.spelled());
+    });
+    r.body.doc("shards", |d| {
+        for (shard, reply) in &replies {
+            d.doc(shard.as_str(), |d| {
+                for e in crate::commands::own_fields(reply) {
+                    d.elem(e);
+                }
+            });
+        }
+    });
+    Ok(r)
+}

@@ -1,0 +1,15 @@
+//! Pipelines: whole on one shard where that can answer alone, else in two parts (SH-RT-9).
+//!
+//! * [`plan`] — which of both, decided from the routing table and the pipeline;
+//! * [`wire`] — how the shards' part is written;
+//! * [`foreign`] — what the merging part reads besides;
+//! * [`change_stream`] — events of all shards in one order;
+//! * [`explain`] — what each would do;
+//! * [`run`] — the commands, and the cursor that merges.
+
+pub(crate) mod change_stream;
+pub(crate) mod explain;
+pub(crate) mod foreign;
+pub(crate) mod plan;
+pub(crate) mod run;
+pub(crate) mod wire;

@@ -1,0 +1,295 @@
+//! Carries an aggregation out.
+
+use super::foreign::{Foreign, OtherCollections};
+use super::plan::{Plan, plan};
+use super::wire;
+use crate::Router;
+use crate::catalog::{Route, Target};
+use crate::commands::{View, explain, handed_on};
+use crate::cursors::merge::Order;
+use crate::cursors::{Open, Remotes, RouterCursor, Shape};
+use crate::remote::call::read_preference;
+use crate::remote::envelope::{self, Kind};
+use crate::remote::stale::Tries;
+use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_command::{OpCtx, Reply, Request};
+use pando_query::QueryCtx;
+use pando_query::stage::{MergeHost, OrderedBy, Pipeline, PipelineSource, RunEnv, Split, involved};
+use pando_request::AggregateArgs;
+use pando_rpc::Retry;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// An aggregation, whoever asks for it: the client's, or a read of a view that became one.
+pub(crate) struct Asked<'a> {
+    /// As the client named it, for its cursor.
+    pub(crate) named: Namespace,
+    /// Where the documents are.
+    pub(crate) ns: Namespace,
+    pub(crate) args: AggregateArgs<'a>,
+    /// How much is to be told of it instead of running it.
+    pub(crate) explains: Option<String>,
+}
+
+/// What became of an aggregation.
+pub(crate) enum Done {
+    Cursor(Box<RouterCursor>),
+    /// Of an explain.
+    Told(Reply),
+}
+
+/// Runs it to its first batch.
+pub(crate) async fn run(router: &Router, ctx: &OpCtx, req: &Request<'_>, asked: &Asked<'_>) -> Result<Reply> {
+    match begin(router, ctx, req, asked).await? {
+        Done::Told(reply) => Ok(reply),
+        Done::Cursor(cursor) => {
+            let open = Open { batch_size: asked.args.batch_size, ..Open::new(asked.named.clone()) };
+            router.begin(ctx, req, open, *cursor).await
+        }
+    }
+}
+
+/// The cursor of one on behalf of another; views are seen through.
+pub(crate) async fn open(
+    router: &Router,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    asked: &Asked<'_>,
+) -> Result<Option<Box<RouterCursor>>> {
+    let done = match begin(router, ctx, req, asked).await {
+        Err(e) if e.code == ErrorCode::CommandOnShardedViewNotSupportedOnMongod => {
+            let view = View::of(&e)?;
+            let pipeline = view.with(asked.args.pipeline);
+            let args = AggregateArgs { pipeline: &pipeline, ..asked.args.clone() };
+            let below = Asked { named: asked.named.clone(), ns: view.ns.clone(), args, explains: None };
+            begin(router, ctx, req, &below).await?
+        }
+        done => done?,
+    };
+    match done {
+        Done::Cursor(cursor) => Ok(Some(cursor)),
+        Done::Told(_) => Ok(None),
+    }
+}
+
+/// Until it is answered, or has been routed often enough.
+async fn begin(router: &Router, ctx: &OpCtx, req: &Request<'_>, asked: &Asked<'_>) -> Result<Done> {
+    let mut tries = Tries::default();
+    loop {
+        let Some(route) = router.catalog.route_if_any(&asked.ns).await? else {
+            return without_database(router, ctx, req, asked);
+        };
+        match attempt(router, ctx, req, &route, asked).await {
+            Err(e) if tries.again(router, ctx, &route, &e).await => {}
+            done => return done,
+        }
+    }
+}
+
+/// Nothing is read, but stages may make documents of their own, and mistakes are mistakes.
+fn without_database(router: &Router, ctx: &OpCtx, req: &Request<'_>, asked: &Asked<'_>) -> Result<Done> {
+    let q = router.query_ctx(ctx, None, asked.args.collation, asked.args.let_vars)?;
+    let pipeline = Pipeline::parse(asked.args.pipeline, &q)?;
+    let docs = own_documents(&pipeline, &q)?;
+    if pipeline.sink().is_some() {
+        let text = format!("database {} not found", asked.ns.db());
+        return Err(Error::new(ErrorCode::NamespaceNotFound, text));
+    }
+    let foreign = Foreign::new(router.shared()?, req);
+    let runner = pipeline.start(&env_of(&foreign))?;
+    let shape = Shape { stages: Some(Box::new(runner)), wakes: Some(foreign.wakes()), ..Shape::default() };
+    let cursor = RouterCursor::with_documents(Remotes::none(router, ctx), docs, shape)?;
+    Ok(Done::Cursor(Box::new(cursor)))
+}
+
+fn env_of(foreign: &Arc<Foreign>) -> RunEnv {
+    RunEnv { spill: None, collections: Some(Arc::new(OtherCollections(foreign.clone()))) }
+}
+
+/// Of a `$documents` in front.
+fn own_documents(pipeline: &Pipeline, q: &QueryCtx) -> Result<Vec<DocBuf>> {
+    match pipeline.source() {
+        PipelineSource::Documents(docs) => docs.eval(q),
+        _ => Ok(Vec::new()),
+    }
+}
+
+async fn attempt(
+    router: &Router,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    route: &Route,
+    asked: &Asked<'_>,
+) -> Result<Done> {
+    let args = &asked.args;
+    let Some(table) = route.table.as_deref() else {
+        return whole(router, ctx, req, asked, &route.primary()).await;
+    };
+    let q = router.query_ctx(ctx, Some(table), args.collation, args.let_vars)?;
+    let pipeline = Pipeline::parse(args.pipeline, &q)?;
+    let sharded = sharded_of(router, &asked.ns, args.pipeline).await?;
+    let all: Vec<Target> =
+        router.catalog.shards().await?.iter().map(|s| Route::part(table, &s.entry.id)).collect();
+    match plan(&pipeline, route, &all, &|ns| sharded.contains(ns))? {
+        Plan::Whole(target) => whole(router, ctx, req, asked, &target).await,
+        Plan::Parts { split, targets } => {
+            let own = own_documents(&pipeline, &q)?;
+            parts(router, ctx, req, asked, Parted { split: *split, targets, q, own }).await
+        }
+    }
+}
+
+/// Which of the collections that stages name are sharded.
+async fn sharded_of(router: &Router, ns: &Namespace, pipeline: &RawDoc) -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    involved(pipeline, &mut names);
+    let mut out = BTreeSet::new();
+    for name in names {
+        let Ok(other) = Namespace::new(ns.db(), name) else { continue };
+        if router.catalog.route_if_any(&other).await?.is_some_and(|r| r.is_sharded()) {
+            out.insert(other.to_string());
+        }
+    }
+    Ok(out)
+}
+
+/// One shard does everything.
+async fn whole(
+    router: &Router,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    asked: &Asked<'_>,
+    target: &Target,
+) -> Result<Done> {
+    let args = &asked.args;
+    let own = |b: &mut DocBuilder| {
+        append_name(b, &asked.ns);
+        AggregateArgs { from_mongos: true, has_cursor: true, explain: false, ..args.clone() }.spell(b);
+    };
+    let preference = read_preference(req.body)?;
+    let targets = std::slice::from_ref(target);
+    if let Some(verbosity) = &asked.explains {
+        let body = |target: &Target| explain::wrapped(ctx, req, verbosity, target, own);
+        let mut replies = router.gather(ctx, targets, &preference, Retry::Idempotent, body).await?;
+        let reply = replies.pop().map(|(_, reply)| reply).unwrap_or_default();
+        return Ok(Done::Told(handed_on(&reply)));
+    }
+    let body = |target: &Target| {
+        let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
+        own(&mut b);
+        envelope::append(&mut b, ctx, req, kind_of(args.pipeline), target);
+        b.finish()
+    };
+    let (remotes, first, _) = Remotes::open(router, ctx, targets, &preference, false, body).await?;
+    Ok(Done::Cursor(Box::new(RouterCursor::new(remotes, first, Shape::default())?)))
+}
+
+/// `$out` and `$merge` write, and so have a write concern.
+fn kind_of(pipeline: &RawDoc) -> Kind {
+    let writes = pipeline
+        .iter()
+        .filter_map(|e| e.value().as_doc()?.first())
+        .any(|e| matches!(e.name(), "$out" | "$merge"));
+    if writes { Kind::Write } else { Kind::Read }
+}
+
+/// The collection, or 1 where there is none.
+fn append_name(b: &mut DocBuilder, ns: &Namespace) {
+    match ns.coll() {
+        "$cmd.aggregate" => drop(b.i32("aggregate", 1)),
+        coll => drop(b.str("aggregate", coll)),
+    }
+}
+
+struct Parted {
+    split: Split,
+    targets: Vec<Target>,
+    q: QueryCtx,
+    /// Documents that the pipeline brings along.
+    own: Vec<DocBuf>,
+}
+
+/// Shards do their part, and this router merges.
+async fn parts(
+    router: &Router,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    asked: &Asked<'_>,
+    parted: Parted,
+) -> Result<Done> {
+    let Parted { split, targets, q, own } = parted;
+    refuse_what_cannot_be_merged(ctx, &split)?;
+    if let Some(verbosity) = &asked.explains {
+        let told = super::explain::parts(router, ctx, req, asked, verbosity, &split, &targets).await;
+        return told.map(Done::Told);
+    }
+    let stages = wire::stages(&split.shards.spelled());
+    let body = |target: &Target| part_command(ctx, req, asked, &stages, &q, target);
+    let (remotes, first, _) = match targets.is_empty() {
+        true => (Remotes::none(router, ctx), Vec::new(), false),
+        false => Remotes::open(router, ctx, &targets, &read_preference(req.body)?, false, body).await?,
+    };
+    let order = split.order.as_ref().map(|order| match order.by {
+        OrderedBy::Carried => Order::carried(&order.pattern),
+        OrderedBy::Fields => Order::fields(order.pattern.clone(), q.collation.clone()),
+    });
+    let mut shape = Shape { order, strips: true, ..Shape::default() };
+    if !split.merger.is_empty() {
+        let foreign = Foreign::new(router.shared()?, req);
+        shape.stages = Some(Box::new(split.merger.start(&env_of(&foreign))?));
+        shape.wakes = Some(foreign.wakes());
+    }
+    let cursor = match own.is_empty() {
+        true => RouterCursor::new(remotes, first, shape)?,
+        false => RouterCursor::with_documents(remotes, own, shape)?,
+    };
+    Ok(Done::Cursor(Box::new(cursor)))
+}
+
+fn refuse_what_cannot_be_merged(ctx: &OpCtx, split: &Split) -> Result<()> {
+    let refuse = |text: &'static str| Err(Error::new(ErrorCode::CommandNotSupported, text));
+    if split.merger.sink().is_some() || split.shards.sink().is_some() {
+        return refuse("$out and $merge of what lies on several shards are not supported by this router yet");
+    }
+    match split.host {
+        // What is read besides would not be of the transaction.
+        MergeHost::AnyShard | MergeHost::Primary if ctx.in_txn() => refuse(
+            "joins of what lies on several shards are not supported in a transaction by this router yet",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// The command for one shard's part.
+fn part_command(
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    asked: &Asked<'_>,
+    stages: &RawDoc,
+    q: &QueryCtx,
+    target: &Target,
+) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
+    append_part(&mut b, asked, stages, q);
+    envelope::append(&mut b, ctx, req, Kind::Read, target);
+    b.finish()
+}
+
+pub(super) fn append_part(b: &mut DocBuilder, asked: &Asked<'_>, stages: &RawDoc, q: &QueryCtx) {
+    let args = &asked.args;
+    append_name(b, &asked.ns);
+    // Merged by one order everywhere: the collection's own is said, too.
+    let collation = q.collation.as_ref().map(|c| c.spec());
+    let told = AggregateArgs {
+        pipeline: stages,
+        has_cursor: true,
+        batch_size: None,
+        explain: false,
+        from_mongos: true,
+        needs_merge: Some(true),
+        collation: args.collation.or(collation),
+        ..args.clone()
+    };
+    told.spell(b);
+}

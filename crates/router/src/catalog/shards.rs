@@ -1,0 +1,41 @@
+//! Shards by their names: read at the start, when one is missing, and when somebody tells of a newer topology (SH-REG-1).
+
+use super::Catalog;
+use super::reads::Ask;
+use pando_base::{Result, Timestamp};
+use pando_bson::DocBuf;
+use pando_fleet::{SetMonitor, Shard, ShardEntry, Shards};
+use pando_routing::ShardId;
+use std::sync::Arc;
+
+impl Catalog {
+    /// Reads `config.shards`.
+    pub(crate) async fn refresh_shards(&self) -> Result<Arc<Shards>> {
+        // What is read is at least as new as what was known before.
+        let known = self.config.times.topology();
+        let docs = self.config.find(&Ask::of("shards", DocBuf::new())).await?;
+        let entries = docs.iter().map(|doc| ShardEntry::parse(doc)).collect::<Result<Vec<_>>>()?;
+        let newest = entries.iter().map(|e| e.topology_time).max().unwrap_or(Timestamp::ZERO);
+        self.registry.install(entries, newest.max(known));
+        Ok(self.registry.shards())
+    }
+    /// All shards that are known; read again where somebody has told of a newer topology.
+    pub(crate) async fn shards(&self) -> Result<Arc<Shards>> {
+        let shards = self.registry.shards();
+        if shards.is_empty() || self.config.times.topology() > shards.topology_time() {
+            return self.refresh_shards().await;
+        }
+        Ok(shards)
+    }
+    /// The set that a shard is; `config` are the config servers.
+    pub(crate) async fn set_of(&self, shard: &ShardId) -> Result<SetMonitor> {
+        if *shard == ShardId::config() {
+            return Ok(self.config.set.clone());
+        }
+        if let Some(Shard { monitor, .. }) = self.shards().await?.get(shard) {
+            return Ok(monitor.clone());
+        }
+        let shards = self.refresh_shards().await?;
+        shards.expect(shard).map(|s| s.monitor.clone())
+    }
+}

@@ -1,0 +1,14 @@
+//! `create`: a collection or view that is not sharded, on the primary shard.
+
+use super::super::prelude::*;
+use super::on_primary::OnPrimary;
+use pando_request::CreateArgs;
+use pando_rpc::Retry;
+
+pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let ns = req.ns()?;
+    CreateArgs::parse(&req)?;
+    ctx.arguments_read()?;
+    let on = OnPrimary { ns, name: "create", creates: true, retry: Retry::NotIdempotent };
+    on.run(router, ctx, &req).await.map(|reply| super::super::handed_on(&reply))
+}

@@ -1,0 +1,32 @@
+//! `renameCollection`: within a database, coordinated by its primary shard.
+
+use super::super::prelude::*;
+use super::on_primary::OnPrimary;
+use pando_rpc::Retry;
+
+pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let text = |v: Option<Value<'_>>, name: &str| {
+        let text = v.as_ref().and_then(|v| v.as_str()).map(str::to_owned);
+        text.ok_or_else(|| pando_command::request::missing("renameCollection", name))
+    };
+    let from = Namespace::parse(&text(Some(req.first().value()), "renameCollection")?)?;
+    let to = Namespace::parse(&text(req.body.get("to"), "to")?)?;
+    ctx.arguments_read()?;
+    if from.db() != to.db() {
+        let text = "Source and destination collections must be on the same database.";
+        return Err(Error::new(ErrorCode::CommandFailed, text));
+    }
+    // On the database that it is about, not on `admin`.
+    let within = Request { db: from.db(), ..req };
+    let name = "_shardsvrRenameCollection";
+    let on = OnPrimary { ns: from.clone(), name, creates: false, retry: Retry::Idempotent };
+    let arguments = |b: &mut DocBuilder| {
+        b.str(name, from.coll()).str("to", to.as_str());
+        for option in ["dropTarget", "stayTemp"] {
+            req.body.elem(option).into_iter().for_each(|e| _ = b.elem(e));
+        }
+    };
+    let reply = on.run_with(router, ctx, &within, arguments).await?;
+    router.catalog.forget_collection(to.as_str());
+    Ok(super::super::handed_on(&reply))
+}

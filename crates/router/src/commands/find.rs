@@ -1,0 +1,139 @@
+//! `find`: the shards that a condition concerns, their results merged.
+
+use super::prelude::*;
+use crate::catalog::{Route, Target};
+use crate::cursors::merge::Order;
+use crate::cursors::reply::empty;
+use crate::cursors::{Open, Remotes, RouterCursor, Shape};
+use crate::remote::call::read_preference;
+use crate::remote::stale::Tries;
+use pando_query::sort::SortPattern;
+use pando_request::FindArgs;
+
+pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let args = FindArgs::parse(req.args("FindCommandRequest"), ctx.api.strict)?;
+    let ns = req.ns()?;
+    ns.check_readable()?;
+    router.instance.metrics.op_counters.query.inc();
+    ctx.debug(|d| {
+        d.op = "query";
+        d.ns = ns.to_string();
+    });
+    let mut tries = Tries::default();
+    loop {
+        let Some(route) = router.catalog.route_if_any(&ns).await? else { return Ok(empty(&ns)) };
+        match attempt(router, ctx, &req, &route, &args).await {
+            Err(e) if tries.again(router, ctx, &route, &e).await => {}
+            Err(e) if e.code == ErrorCode::CommandOnShardedViewNotSupportedOnMongod => {
+                return super::views::find(router, ctx, &req, &args, &e).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+async fn attempt(
+    router: &Router,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    route: &Route,
+    args: &FindArgs<'_>,
+) -> Result<Reply> {
+    let table = route.table.as_deref();
+    let matcher = router.condition(ctx, table, args.filter, args.collation, args.let_vars);
+    let targets = route.concerned(matcher.as_ref());
+    let plan = if targets.len() > 1 { Plan::several(args)? } else { Plan::default() };
+    if args.tailable && targets.len() > 1 {
+        let text = "Tailable cursors are only supported on unsharded collections";
+        return Err(Error::new(ErrorCode::IllegalOperation, text));
+    }
+    let body = |target: &Target| {
+        let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
+        b.elem(req.first());
+        plan.told(args).spell(&mut b);
+        envelope::append(&mut b, ctx, req, Kind::Read, target);
+        b.finish()
+    };
+    let preference = read_preference(req.body)?;
+    let (remotes, first, partial) =
+        Remotes::open(router, ctx, &targets, &preference, args.allow_partial, body).await?;
+    let shape = Shape {
+        order: plan.order,
+        strips: plan.strips,
+        skip: plan.skip,
+        limit: plan.limit,
+        tailable: args.tailable,
+        ..Shape::default()
+    };
+    let cursor = RouterCursor::new(remotes, first, shape)?;
+    let open = Open {
+        batch_size: args.batch_size,
+        no_timeout: args.no_cursor_timeout,
+        await_data: args.await_data,
+        single_batch: args.single_batch,
+        partial,
+        ..Open::new(route.ns.clone())
+    };
+    router.begin(ctx, req, open, cursor).await
+}
+
+/// What each of several shards is told, and what is left to do with what they send.
+#[derive(Default)]
+struct Plan {
+    merges: bool,
+    order: Option<Order>,
+    strips: bool,
+    skip: u64,
+    limit: Option<u64>,
+    /// With the key that rows are merged by.
+    projection: Option<DocBuf>,
+}
+
+impl Plan {
+    fn several(args: &FindArgs<'_>) -> Result<Plan> {
+        let mut plan = Plan { merges: true, skip: args.skip, limit: args.limit, ..Plan::default() };
+        let Some(sort) = args.sort.filter(|s| s.elem("$natural").is_none()) else { return Ok(plan) };
+        plan.order = Some(Order::carried(&SortPattern::parse(sort)?));
+        plan.strips = true;
+        let mut b = DocBuilder::new();
+        b.elems_of(args.projection.unwrap_or(RawDoc::empty()));
+        b.doc("$sortKey", |d| {
+            d.str("$meta", "sortKey");
+        });
+        plan.projection = Some(b.finish());
+        Ok(plan)
+    }
+    /// Nobody has to send more than all that is wanted; what is passed over is known here only.
+    fn told<'a>(&'a self, args: &FindArgs<'a>) -> FindArgs<'a> {
+        if !self.merges {
+            return args.clone();
+        }
+        let limit = args.limit.map(|n| n.saturating_add(args.skip));
+        let projection = self.projection.as_deref().or(args.projection);
+        FindArgs { skip: 0, limit, projection, single_batch: false, ..args.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::doc;
+
+    #[test]
+    fn several_shards_are_told_what_is_wanted_in_all_and_to_send_what_rows_are_merged_by() {
+        let (sort, projection) = (doc(r#"{"a": -1}"#), doc(r#"{"x": 1}"#));
+        let args = FindArgs {
+            sort: Some(&sort),
+            projection: Some(&projection),
+            skip: 3,
+            limit: Some(4),
+            ..FindArgs::default()
+        };
+        let plan = Plan::several(&args).unwrap();
+        let told = plan.told(&args);
+        assert_eq!((told.skip, told.limit, plan.skip, plan.limit), (0, Some(7), 3, Some(4)));
+        assert_eq!(told.projection, Some(&*doc(r#"{"x": 1, "$sortKey": {"$meta": "sortKey"}}"#)));
+        let alone = Plan::default();
+        assert_eq!(alone.told(&args).skip, 3);
+    }
+}

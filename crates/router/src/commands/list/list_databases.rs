@@ -1,0 +1,89 @@
+//! `listDatabases`: those of all shards together, and the config servers' own.
+
+use super::super::prelude::*;
+use crate::catalog::Target;
+use pando_monitor::ReadPreference;
+use pando_request::ListDatabasesArgs;
+use pando_routing::ShardId;
+use pando_rpc::Retry;
+use std::collections::BTreeMap;
+
+/// A database on several shards.
+#[derive(Default, Debug, PartialEq)]
+struct Sum {
+    bytes: i64,
+    full: bool,
+    shards: BTreeMap<String, i64>,
+}
+
+pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    ListDatabasesArgs::parse(&req)?;
+    ctx.arguments_read()?;
+    let name_only = req.body.get("nameOnly").is_some_and(|v| v.is_truthy());
+    let shards = router.catalog.shards().await?;
+    let mut targets: Vec<Target> = shards.iter().map(|s| Target::unversioned(s.entry.id.clone())).collect();
+    targets.push(Target::unversioned(ShardId::config()));
+    let primary = ReadPreference::default();
+    let body = |target: &Target| envelope::whole(ctx, &req, Kind::Plain, target);
+    let replies = router.gather(ctx, &targets, &primary, Retry::Idempotent, body).await?;
+    let all = summed(&replies);
+    let total: i64 = all.values().map(|sum| sum.bytes).sum();
+    let mut r = Reply::new();
+    r.body.array("databases", |a| {
+        for (name, sum) in &all {
+            a.doc(|d| {
+                d.str("name", name);
+                if !name_only {
+                    d.i64("sizeOnDisk", sum.bytes).bool("empty", !sum.full);
+                    d.doc("shards", |s| sum.shards.iter().for_each(|(id, n)| _ = s.i64(&**id, *n)));
+                }
+            });
+        }
+    });
+    if !name_only {
+        r.body.i64("totalSize", total).i64("totalSizeMb", total / (1 << 20));
+    }
+    Ok(r)
+}
+
+/// `admin` and `config` are the config servers' alone, `local` is everybody's own.
+fn summed(replies: &[(ShardId, DocBuf)]) -> BTreeMap<String, Sum> {
+    let mut all: BTreeMap<String, Sum> = BTreeMap::new();
+    for (shard, reply) in replies {
+        let list = reply.get("databases").and_then(|v| v.as_array()).unwrap_or(RawDoc::empty());
+        for db in list.iter().filter_map(|e| e.value().as_doc()) {
+            let name = db.get("name").and_then(|v| v.as_str()).unwrap_or_default();
+            let of_config = matches!(name, "admin" | "config");
+            if name == "local" || of_config != (*shard == ShardId::config()) {
+                continue;
+            }
+            let bytes = db.get("sizeOnDisk").and_then(|v| v.as_i64()).unwrap_or(0);
+            let sum = all.entry(name.to_owned()).or_default();
+            sum.bytes += bytes;
+            sum.full |= !db.get("empty").is_some_and(|v| v.is_truthy());
+            *sum.shards.entry(shard.to_string()).or_default() += bytes;
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::doc;
+
+    #[test]
+    fn a_database_is_the_sum_of_its_parts_and_internal_ones_are_the_config_servers() {
+        let of = |shard: &str, text: &str| (ShardId::new(shard), doc(text));
+        let all = summed(&[
+            of(
+                "a",
+                r#"{"databases": [{"name": "d", "sizeOnDisk": 5}, {"name": "config", "sizeOnDisk": 9}]}"#,
+            ),
+            of("b", r#"{"databases": [{"name": "d", "sizeOnDisk": 7}, {"name": "local", "sizeOnDisk": 9}]}"#),
+            of("config", r#"{"databases": [{"name": "config", "sizeOnDisk": 3}]}"#),
+        ]);
+        assert_eq!(all.keys().collect::<Vec<_>>(), ["config", "d"]);
+        assert_eq!((all["d"].bytes, all["d"].shards.len(), all["config"].bytes), (12, 2, 3));
+    }
+}

@@ -1,0 +1,5 @@
+//! What there is, and how large it is.
+
+pub(super) mod cursors;
+pub(super) mod list_databases;
+pub(super) mod stats;

@@ -1,0 +1,166 @@
+//! What a router does for each command: one file per command or per kind of them, registered against the rows of
+//! [`pando_command::table`].
+
+mod aggregate;
+mod bulk_write;
+mod count;
+mod define;
+mod delete;
+mod distinct;
+pub(crate) mod explain;
+mod find;
+mod find_and_modify;
+mod get_more;
+mod handed_on;
+mod hello;
+mod insert;
+mod kill_cursors;
+mod list;
+mod of_config;
+mod on_owners;
+mod prelude;
+mod process;
+mod raw;
+mod sharding;
+mod transactions;
+mod update;
+mod views;
+
+pub(crate) use handed_on::{handed_on, own_fields};
+pub(crate) use views::View;
+
+use crate::Router;
+use pando_command::{COMMANDS, Handler, Registry, Roles};
+
+macro_rules! handlers {
+    ($($name:literal => $($handler:ident)::+;)*) => {
+        &[$(($name, |router, ctx, req| Box::pin($($handler)::+(router, ctx, req)))),*]
+    };
+}
+
+static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
+    "abortTransaction" => transactions::abort;
+    "addShard" => sharding::shards::add;
+    "addShardToZone" => sharding::on_config::add_shard_to_zone;
+    "aggregate" => aggregate::run;
+    "balancerCollectionStatus" => sharding::on_config::balancer_collection_status;
+    "balancerStart" => sharding::on_config::balancer_start;
+    "balancerStatus" => sharding::on_config::balancer_status;
+    "balancerStop" => sharding::on_config::balancer_stop;
+    "buildInfo" => process::about::build_info;
+    "bulkWrite" => bulk_write::run;
+    "clearJumboFlag" => sharding::on_config::clear_jumbo_flag;
+    "collMod" => define::coll_mod::run;
+    "collStats" => list::stats::of_collection;
+    "commitTransaction" => transactions::commit;
+    "configureCollectionBalancing" => sharding::on_config::configure_collection_balancing;
+    "configureFailPoint" => process::operations::fail_point;
+    "connPoolSync" => process::about::nothing;
+    "connectionStatus" => process::about::connection_status;
+    "convertToCapped" => define::convert_to_capped::run;
+    "count" => count::run;
+    "create" => define::create::run;
+    "createIndexes" => define::create_indexes::run;
+    "createRole" => of_config::write;
+    "createUser" => of_config::write;
+    "currentOp" => process::operations::current;
+    "dataSize" => list::stats::of_collection;
+    "dbStats" => list::stats::of_database;
+    "delete" => delete::run;
+    "distinct" => distinct::run;
+    "drop" => define::drop::run;
+    "dropAllRolesFromDatabase" => of_config::write;
+    "dropAllUsersFromDatabase" => of_config::write;
+    "dropDatabase" => define::drop_database::run;
+    "dropIndexes" => define::drop_indexes::run;
+    "dropRole" => of_config::write;
+    "dropUser" => of_config::write;
+    "echo" => process::refused::echo;
+    "enableSharding" => sharding::enable_sharding::run;
+    "endSessions" => process::sessions::end;
+    "explain" => explain::run;
+    "features" => process::about::features;
+    "find" => find::run;
+    "findAndModify" => find_and_modify::run;
+    "flushRouterConfig" => sharding::known::flush;
+    "getClusterParameter" => of_config::read;
+    "getCmdLineOpts" => process::about::command_line;
+    "getDefaultRWConcern" => of_config::read;
+    "getLastError" => process::refused::last_error;
+    "getLog" => process::about::log;
+    "getMore" => get_more::run;
+    "getParameter" => process::parameters::get;
+    "getShardMap" => sharding::known::shard_map;
+    "getShardVersion" => sharding::known::shard_version;
+    "grantPrivilegesToRole" => of_config::write;
+    "grantRolesToRole" => of_config::write;
+    "grantRolesToUser" => of_config::write;
+    "hello" => hello::run;
+    "hostInfo" => process::about::host_info;
+    "insert" => insert::run;
+    "invalidateUserCache" => process::about::nothing;
+    "isMaster" => hello::run;
+    "isdbgrid" => sharding::known::is_db_grid;
+    "killAllSessions" => process::sessions::kill_all;
+    "killAllSessionsByPattern" => process::sessions::kill_by_pattern;
+    "killCursors" => kill_cursors::run;
+    "killOp" => process::operations::kill;
+    "killSessions" => process::sessions::kill;
+    "listCollections" => list::cursors::collections;
+    "listCommands" => process::about::list_commands;
+    "listDatabases" => list::list_databases::run;
+    "listIndexes" => list::cursors::indexes;
+    "listShards" => sharding::shards::list;
+    "logRotate" => process::about::rotate_log;
+    "logout" => process::about::nothing;
+    "mergeChunks" => sharding::chunks::merge;
+    "moveChunk" => sharding::chunks::move_range;
+    "movePrimary" => sharding::move_primary::run;
+    "moveRange" => sharding::chunks::move_range;
+    "ping" => process::about::ping;
+    "planCacheClear" => on_owners::plan_cache;
+    "planCacheClearFilters" => on_owners::plan_cache;
+    "planCacheListFilters" => on_owners::plan_cache;
+    "planCacheSetFilter" => on_owners::plan_cache;
+    "refineCollectionShardKey" => sharding::refine_key::run;
+    "refreshSessions" => process::sessions::refresh;
+    "removeShard" => sharding::shards::remove;
+    "removeShardFromZone" => sharding::on_config::remove_shard_from_zone;
+    "renameCollection" => define::rename_collection::run;
+    "replSetGetStatus" => process::refused::of_members;
+    "revokePrivilegesFromRole" => of_config::write;
+    "revokeRolesFromRole" => of_config::write;
+    "revokeRolesFromUser" => of_config::write;
+    "rolesInfo" => of_config::read;
+    "serverStatus" => process::server_status::run;
+    "setClusterParameter" => sharding::on_config::set_cluster_parameter;
+    "setDefaultRWConcern" => of_config::write;
+    "setFeatureCompatibilityVersion" => of_config::write;
+    "setParameter" => process::parameters::set;
+    "setUserWriteBlockMode" => sharding::on_config::set_user_write_block_mode;
+    "shardCollection" => sharding::shard_collection::run;
+    "shutdown" => process::operations::shutdown;
+    "split" => sharding::chunks::split;
+    "startSession" => process::sessions::start;
+    "update" => update::run;
+    "updateRole" => of_config::write;
+    "updateUser" => of_config::write;
+    "updateZoneKeyRange" => sharding::on_config::update_zone_key_range;
+    "usersInfo" => of_config::read;
+    "validate" => on_owners::validate;
+    "whatsmyuri" => process::about::my_uri;
+};
+
+pub(crate) fn registry() -> Registry<Router> {
+    Registry::new(Roles::R, COMMANDS, HANDLERS, &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_handler_has_a_row() {
+        assert_eq!(registry().strangers(HANDLERS), Vec::<&str>::new());
+    }
+}

@@ -1,0 +1,8 @@
+//! Commands about this process.
+
+pub(super) mod about;
+pub(super) mod operations;
+pub(super) mod parameters;
+pub(super) mod refused;
+pub(super) mod server_status;
+pub(super) mod sessions;

@@ -1,0 +1,196 @@
+//! `split`, `mergeChunks`, `moveChunk`, `moveRange`: which chunks there are, and whose they are.
+
+use super::super::prelude::*;
+use super::on_config;
+use crate::catalog::Route;
+use pando_bson::ArrayBuilder;
+use pando_bson::keystring::KeyBuilder;
+use pando_query::QueryCtx;
+use pando_query::matcher::Matcher;
+use pando_routing::chunk_map::ChunkRef;
+use pando_routing::target::point_of;
+use pando_routing::{RoutingTable, ShardId};
+use pando_rpc::Retry;
+use std::sync::Arc;
+
+/// The collection as it is now: nobody changes chunks by what was known some time ago.
+async fn fresh(router: &Router, ns: &Namespace) -> Result<(Route, Arc<RoutingTable>)> {
+    router.catalog.forget_collection(ns.as_str());
+    let route = router.catalog.route(ns).await?;
+    match route.table.clone() {
+        Some(table) => Ok((route, table)),
+        None => {
+            let text = format!("Collection {ns} is not sharded.");
+            Err(Error::new(ErrorCode::NamespaceNotSharded, text))
+        }
+    }
+}
+
+fn doc_of<'a>(req: &Request<'a>, name: &str) -> Option<&'a RawDoc> {
+    req.body.get(name).and_then(|v| v.as_doc())
+}
+
+/// Lower and upper end, as `bounds` lists them.
+fn bounds<'a>(req: &Request<'a>) -> Option<(&'a RawDoc, &'a RawDoc)> {
+    let list = req.body.get("bounds").and_then(|v| v.as_array())?;
+    let mut ends = list.iter().filter_map(|e| e.value().as_doc());
+    Some((ends.next()?, ends.next()?))
+}
+
+/// The chunk that a query's key lies in.
+fn found<'t>(table: &'t RoutingTable, query: &RawDoc) -> Result<ChunkRef<'t>> {
+    let matcher = Matcher::parse(query, &QueryCtx::default())?;
+    let mut key = KeyBuilder::default();
+    if point_of(&table.collection.key, &matcher, &mut key)?.is_none() {
+        let text = format!("no shard key found in chunk query {query}");
+        return Err(Error::new(ErrorCode::ShardKeyNotFound, text));
+    }
+    at_key(table, key.bytes())
+}
+
+fn at_key<'t>(table: &'t RoutingTable, key: &[u8]) -> Result<ChunkRef<'t>> {
+    table.chunks.find(key).ok_or_else(|| Error::internal("no chunk holds a shard key"))
+}
+
+/// The chunk with exactly these bounds.
+fn bounded<'t>(table: &'t RoutingTable, (min, max): (&RawDoc, &RawDoc)) -> Result<ChunkRef<'t>> {
+    let chunk = at_key(table, &table.collection.key.key_of_bound(min)?)?;
+    let end = table.collection.key.key_of_bound(max)?;
+    if chunk.start() != table.collection.key.key_of_bound(min)? || chunk.end() != end {
+        let text = format!("no chunk found with the shard key bounds [{min}, {max})");
+        return Err(Error::bad_value(text));
+    }
+    Ok(chunk)
+}
+
+fn append_generation(b: &mut DocBuilder, table: &RoutingTable) {
+    b.object_id("epoch", table.collection.generation.epoch);
+    b.timestamp("timestamp", table.collection.generation.timestamp);
+}
+
+pub(in crate::commands) async fn split(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let ns = Namespace::parse(req.first_str("split")?)?;
+    let (find, middle) = (doc_of(&req, "find"), doc_of(&req, "middle"));
+    let within = bounds(&req);
+    if [find.is_some(), middle.is_some(), within.is_some()].iter().filter(|g| **g).count() != 1 {
+        let text = "must specify exactly one of find, middle or bounds";
+        return Err(Error::bad_value(text));
+    }
+    let (route, table) = fresh(router, &ns).await?;
+    let chunk = match (find, middle, within) {
+        (Some(query), ..) => found(&table, query)?,
+        (_, Some(middle), _) => at_key(&table, &table.collection.key.key_of_bound(middle)?)?,
+        (_, _, Some(within)) => bounded(&table, within)?,
+        _ => return Err(Error::internal("nothing says which chunk")),
+    };
+    let point = match middle {
+        Some(middle) => middle.to_buf(),
+        None => median(router, ctx, &ns, &table, chunk).await?,
+    };
+    let (min, max, shard) = (chunk.min().to_buf(), chunk.max(), chunk.shard().clone());
+    if point == min {
+        let text = format!("new split key {point} is a boundary key of existing chunk [{min},{max})");
+        return Err(Error::new(ErrorCode::CannotSplit, text));
+    }
+    let mut b = DocBuilder::new();
+    b.str("splitChunk", ns.as_str()).str("from", shard.as_str());
+    b.raw_doc("keyPattern", table.collection.key.pattern());
+    append_generation(&mut b, &table);
+    b.raw_doc("min", &min).raw_doc("max", &max);
+    let mut points = ArrayBuilder::new();
+    points.raw_doc(&point);
+    b.raw_array("splitKeys", &points.finish());
+    to_shard(router, ctx, &ns, &shard, b).await?;
+    drop(route);
+    Ok(Reply::new())
+}
+
+async fn to_shard(
+    router: &Router,
+    ctx: &OpCtx,
+    ns: &Namespace,
+    shard: &ShardId,
+    mut b: DocBuilder,
+) -> Result<DocBuf> {
+    b.str("$db", "admin");
+    let done = router.call_primary(ctx, shard, &b.finish(), Retry::Idempotent).await;
+    router.catalog.forget_collection(ns.as_str());
+    Ok(done?.reply)
+}
+
+/// The key in the middle of a chunk, as its shard counts.
+async fn median(
+    router: &Router,
+    ctx: &OpCtx,
+    ns: &Namespace,
+    table: &RoutingTable,
+    chunk: ChunkRef<'_>,
+) -> Result<DocBuf> {
+    let (min, max, shard) = (chunk.min().to_buf(), chunk.max(), chunk.shard().clone());
+    let mut b = DocBuilder::new();
+    b.str("splitVector", ns.as_str()).raw_doc("keyPattern", table.collection.key.pattern());
+    b.raw_doc("min", &min).raw_doc("max", &max).bool("force", true).str("$db", "admin");
+    let reply = router.call_primary(ctx, &shard, &b.finish(), Retry::Idempotent).await?.reply;
+    let keys = reply.get("splitKeys").and_then(|v| v.as_array()).unwrap_or(RawDoc::empty());
+    let first = keys.first().and_then(|e| e.value().as_doc().map(RawDoc::to_buf));
+    first.ok_or_else(|| {
+        let text = "cannot find median in chunk, possibly empty";
+        Error::new(ErrorCode::CannotSplit, text)
+    })
+}
+
+pub(in crate::commands) async fn merge(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let ns = Namespace::parse(req.first_str("mergeChunks")?)?;
+    let Some((min, max)) = bounds(&req) else {
+        return Err(Error::bad_value("must provide min and max bounds of the chunks to be merged"));
+    };
+    let (_, table) = fresh(router, &ns).await?;
+    let shard = at_key(&table, &table.collection.key.key_of_bound(min)?)?.shard().clone();
+    let mut b = DocBuilder::new();
+    b.str("mergeChunks", ns.as_str());
+    b.array("bounds", |a| _ = a.raw_doc(min).raw_doc(max));
+    b.str("shardName", shard.as_str());
+    append_generation(&mut b, &table);
+    let reply = to_shard(router, ctx, &ns, &shard, b).await?;
+    Ok(super::super::handed_on(&reply))
+}
+
+/// `moveChunk` and `moveRange`: the config servers have the donor do it.
+pub(in crate::commands) async fn move_range(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let name = req.name;
+    let ns = Namespace::parse(req.first_str(name)?)?;
+    let to = ["to", "toShard"].iter().find_map(|f| req.body.get(*f));
+    let to = to.as_ref().and_then(|v| v.as_str());
+    let to = to.ok_or_else(|| Error::bad_value("you have to specify where you want to move the chunk"))?;
+    let shards = router.catalog.shards().await?;
+    let known = |name: &str| {
+        shards.get(&ShardId::new(name)).or_else(|| shards.of_set(name)).or_else(|| shards.of_host(name))
+    };
+    let to = known(to).map(|s| s.entry.id.clone()).ok_or_else(|| {
+        let text =
+            format!("Could not move chunk in '{ns}' to shard '{to}' because that shard does not exist");
+        Error::new(ErrorCode::ShardNotFound, text)
+    })?;
+    let (_, table) = fresh(router, &ns).await?;
+    let (min, max) = match (doc_of(&req, "find"), bounds(&req)) {
+        (Some(query), _) => ends(found(&table, query)?),
+        (_, Some(within)) => ends(bounded(&table, within)?),
+        _ => (doc_of(&req, "min").map(RawDoc::to_buf), doc_of(&req, "max").map(RawDoc::to_buf)),
+    };
+    let mut b = DocBuilder::new();
+    b.str("_configsvrMoveRange", ns.as_str()).str("toShard", to.as_str());
+    min.iter().for_each(|min| _ = b.raw_doc("min", min));
+    max.iter().for_each(|max| _ = b.raw_doc("max", max));
+    let truthy = |names: &[&str]| names.iter().any(|n| req.body.get(*n).is_some_and(|v| v.is_truthy()));
+    b.bool("waitForDelete", truthy(&["_waitForDelete", "waitForDelete"]));
+    if truthy(&["forceJumbo"]) {
+        b.str("forceJumbo", "kForceManual");
+    }
+    let done = on_config::send(router, ctx, b, Retry::Idempotent).await;
+    router.catalog.forget_collection(ns.as_str());
+    done.map(|reply| super::super::handed_on(&reply))
+}
+
+fn ends(chunk: ChunkRef<'_>) -> (Option<DocBuf>, Option<DocBuf>) {
+    (Some(chunk.min().to_buf()), Some(chunk.max()))
+}

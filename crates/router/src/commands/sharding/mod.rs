@@ -1,0 +1,10 @@
+//! Commands about the cluster itself.
+
+pub(super) mod chunks;
+pub(super) mod enable_sharding;
+pub(super) mod known;
+pub(super) mod move_primary;
+pub(super) mod on_config;
+pub(super) mod refine_key;
+pub(super) mod shard_collection;
+pub(super) mod shards;

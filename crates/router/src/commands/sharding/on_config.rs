@@ -1,0 +1,53 @@
+//! Commands that the config servers carry out under a name of their own.
+
+use super::super::prelude::*;
+use crate::write::execute::append_majority;
+use pando_rpc::Retry;
+
+/// The client's command, as the config servers know it; waits for a majority.
+pub(in crate::commands) async fn run(
+    router: &Router,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    name: &str,
+) -> Result<DocBuf> {
+    let mut b = DocBuilder::with_capacity(req.body.byte_len() + 128);
+    envelope::renamed(&mut b, req, name);
+    send(router, ctx, b, Retry::Idempotent).await
+}
+
+/// The rest of such a command, and its reply.
+pub(in crate::commands) async fn send(
+    router: &Router,
+    ctx: &OpCtx,
+    mut b: DocBuilder,
+    retry: Retry,
+) -> Result<DocBuf> {
+    append_majority(&mut b);
+    b.str("$db", "admin");
+    Ok(router.call_config(ctx, &b.finish(), retry).await?.reply)
+}
+
+macro_rules! forwarded {
+    ($($(#[$about:meta])* $function:ident as $name:literal;)*) => {$(
+        $(#[$about])*
+        pub(in crate::commands) async fn $function(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+            let reply = run(router, ctx, &req, $name).await?;
+            Ok(super::super::handed_on(&reply))
+        }
+    )*};
+}
+
+forwarded! {
+    add_shard_to_zone as "_configsvrAddShardToZone";
+    remove_shard_from_zone as "_configsvrRemoveShardFromZone";
+    update_zone_key_range as "_configsvrUpdateZoneKeyRange";
+    balancer_start as "_configsvrBalancerStart";
+    balancer_stop as "_configsvrBalancerStop";
+    balancer_status as "_configsvrBalancerStatus";
+    balancer_collection_status as "_configsvrBalancerCollectionStatus";
+    clear_jumbo_flag as "_configsvrClearJumboFlag";
+    configure_collection_balancing as "_configsvrConfigureCollectionBalancing";
+    set_cluster_parameter as "_configsvrSetClusterParameter";
+    set_user_write_block_mode as "_configsvrSetUserWriteBlockMode";
+}

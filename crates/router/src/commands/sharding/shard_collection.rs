@@ -1,0 +1,39 @@
+//! `shardCollection`: the primary shard makes chunks of a collection, which is created if there is none.
+
+use super::super::define::on_primary::OnPrimary;
+use super::super::prelude::*;
+use pando_routing::ShardKey;
+use pando_rpc::Retry;
+
+const OPTIONS: [&str; 7] = [
+    "unique",
+    "numInitialChunks",
+    "presplitHashedZones",
+    "collation",
+    "timeseries",
+    "collectionUUID",
+    "implicitlyCreateIndex",
+];
+
+pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let ns = Namespace::parse(req.first_str("shardCollection")?)?;
+    let key = req.body.get("key").and_then(|v| v.as_doc());
+    let key = key.ok_or_else(|| pando_command::request::missing("shardCollection", "key"))?;
+    ShardKey::parse(key)?;
+    let name = "_shardsvrCreateCollection";
+    let arguments = |b: &mut DocBuilder| {
+        b.str(name, ns.coll()).raw_doc("shardKey", key);
+        for option in OPTIONS {
+            req.body.elem(option).into_iter().for_each(|e| _ = b.elem(e));
+        }
+        if let Some(e) = req.body.elem("enforceUniquenessCheck") {
+            b.elem(e);
+        }
+    };
+    let within = Request { db: ns.db(), ..req };
+    let on = OnPrimary { ns: ns.clone(), name, creates: true, retry: Retry::Idempotent };
+    on.run_with(router, ctx, &within, arguments).await?;
+    let mut r = Reply::new();
+    r.body.str("collectionsharded", ns.as_str());
+    Ok(r)
+}

@@ -1,0 +1,24 @@
+//! `addShard`, `removeShard`, `listShards`: who belongs to the cluster.
+
+use super::super::prelude::*;
+use super::on_config;
+use crate::catalog::Ask;
+
+pub(in crate::commands) async fn add(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let reply = on_config::run(router, ctx, &req, "_configsvrAddShard").await?;
+    router.catalog.refresh_shards().await?;
+    Ok(super::super::handed_on(&reply))
+}
+
+pub(in crate::commands) async fn remove(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let reply = on_config::run(router, ctx, &req, "_configsvrRemoveShard").await?;
+    router.catalog.refresh_shards().await?;
+    Ok(super::super::handed_on(&reply))
+}
+
+pub(in crate::commands) async fn list(router: &Router, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
+    let shards = router.catalog.read(&Ask::of("shards", DocBuf::new())).await?;
+    let mut r = Reply::new();
+    r.body.array("shards", |a| shards.iter().for_each(|s| _ = a.raw_doc(s)));
+    Ok(r)
+}

@@ -1,0 +1,132 @@
+//! `commitTransaction` and `abortTransaction`: the end of a transaction, on all shards that take part.
+
+use super::prelude::*;
+use crate::catalog::{Catalog, reads};
+use crate::op;
+use crate::remote::envelope::append_session;
+use crate::remote::together::together;
+use crate::transactions::{Commit, Phase, gone};
+use pando_base::session_id::SessionId;
+use pando_command::transaction_rules::check_is_within;
+use pando_fleet::Fleet;
+use pando_request::{AbortTransactionArgs, CommitTransactionArgs};
+use pando_routing::ShardId;
+use pando_rpc::{CallResult, Retry};
+
+/// A command about the session's transaction, for one shard.
+fn body(ctx: &OpCtx, req: &Request<'_>, command: impl FnOnce(&mut DocBuilder)) -> DocBuf {
+    let mut b = DocBuilder::new();
+    command(&mut b);
+    append_session(&mut b, ctx.lsid.as_ref());
+    b.i64("txnNumber", ctx.txn_number.unwrap_or(0)).bool("autocommit", false);
+    match req.body.elem("writeConcern") {
+        Some(e) => drop(b.elem(e)),
+        None => drop(b.doc("writeConcern", |d| _ = d.str("w", "majority").i32("wtimeout", 0))),
+    }
+    b.str("$db", "admin");
+    b.finish()
+}
+
+async fn tell(
+    router: &Router,
+    ctx: &OpCtx,
+    shard: &ShardId,
+    body: &RawDoc,
+) -> CallResult<pando_fleet::Answer> {
+    router.call_primary(ctx, shard, body, Retry::Idempotent).await
+}
+
+pub(super) async fn commit(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    CommitTransactionArgs::parse(&req)?;
+    check_is_within("commitTransaction", &ctx.args)?;
+    ctx.arguments_read()?;
+    let Some(transaction) = op::transaction(ctx) else { return recover(router, ctx, &req).await };
+    match transaction.commit()? {
+        Commit::Nobody => Ok(Reply::new()),
+        Commit::Each(shards) => {
+            let mut reply = Reply::new();
+            let body = body(ctx, &req, |b| _ = b.i32("commitTransaction", 1));
+            for shard in &shards {
+                reply = super::handed_on(&tell(router, ctx, shard, &body).await?.reply);
+            }
+            Ok(reply)
+        }
+        Commit::Together { coordinator, all } => {
+            let body = coordinate(ctx, &req, &all);
+            Ok(super::handed_on(&tell(router, ctx, &coordinator, &body).await?.reply))
+        }
+    }
+}
+
+fn coordinate(ctx: &OpCtx, req: &Request<'_>, all: &[ShardId]) -> DocBuf {
+    body(ctx, req, |b| {
+        b.i32("coordinateCommitTransaction", 1);
+        b.array("participants", |a| {
+            for shard in all {
+                a.doc(|d| _ = d.str("shardId", shard.as_str()));
+            }
+        });
+    })
+}
+
+/// Another router began it: a shard that took part knows what became of it.
+async fn recover(router: &Router, ctx: &OpCtx, req: &Request<'_>) -> Result<Reply> {
+    let token = req.body.get("recoveryToken").and_then(|v| v.as_doc());
+    let shard = token.and_then(|t| t.get("recoveryShardId")?.as_str().map(ShardId::new));
+    let Some(shard) = shard else {
+        let number = ctx.txn_number.unwrap_or(0);
+        let text = format!("cannot continue txnId -1 for session with txnId {number}");
+        return Err(Error::new(ErrorCode::NoSuchTransaction, text));
+    };
+    let body = coordinate(ctx, req, &[]);
+    Ok(super::handed_on(&tell(router, ctx, &shard, &body).await?.reply))
+}
+
+pub(super) async fn abort(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    AbortTransactionArgs::parse(&req)?;
+    check_is_within("abortTransaction", &ctx.args)?;
+    ctx.arguments_read()?;
+    let number = ctx.txn_number.unwrap_or(0);
+    let transaction = op::transaction(ctx).ok_or_else(|| gone(number))?;
+    if transaction.phase() == Phase::Aborted {
+        return Err(gone(number));
+    }
+    let shards = transaction.abort();
+    let body = body(ctx, &req, |b| _ = b.i32("abortTransaction", 1));
+    let told = together(shards.iter().map(|shard| tell(router, ctx, shard, &body)).collect()).await;
+    let last = told.into_iter().next_back();
+    match last {
+        None => Ok(Reply::new()),
+        Some(done) => Ok(super::handed_on(&done?.reply)),
+    }
+}
+
+impl Router {
+    /// Ends a transaction's parts without waiting for that.
+    pub(crate) fn abort_in_background(&self, lsid: SessionId, number: i64, shards: Vec<ShardId>) {
+        if !shards.is_empty() {
+            let (catalog, fleet) = (self.catalog.clone(), self.fleet.clone());
+            let ending = async move { abort_all(&catalog, &fleet, lsid, number, shards).await };
+            self.instance.env.spawn("aborts a transaction", ending);
+        }
+    }
+    /// The same, until all have heard of it or cannot be reached.
+    pub(crate) async fn abort_and_wait(&self, lsid: SessionId, number: i64, shards: Vec<ShardId>) {
+        abort_all(&self.catalog, &self.fleet, lsid, number, shards).await;
+    }
+}
+
+async fn abort_all(catalog: &Catalog, fleet: &Fleet, lsid: SessionId, number: i64, shards: Vec<ShardId>) {
+    let mut b = DocBuilder::new();
+    b.i32("abortTransaction", 1);
+    append_session(&mut b, Some(&lsid));
+    b.i64("txnNumber", number).bool("autocommit", false);
+    b.doc("writeConcern", |d| _ = d.i32("w", 1)).str("$db", "admin");
+    let body = b.finish();
+    for shard in shards {
+        let Ok(set) = catalog.set_of(&shard).await else { continue };
+        let primary = pando_monitor::ReadPreference::default();
+        // A shard that does not hear of it ends its part by itself.
+        let _ = fleet.call(&set, &primary, &body, &[], Retry::Idempotent, reads::limit()).await;
+    }
+}

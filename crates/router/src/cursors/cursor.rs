@@ -1,0 +1,232 @@
+//! A client's cursor: parts on shards, merged, and what the router does with the stream they make.
+
+use super::merge::{Merge, Next, Order};
+use super::remote::{Remotes, Sent};
+use super::watching::Watching;
+use crate::Router;
+use crate::remote::together::together;
+use pando_base::{Result, limits};
+use pando_bson::DocBuf;
+use pando_command::OpCtx;
+use pando_env::sync::Notify;
+use pando_query::stage::{Input, Row, Runner, Step};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+/// How a client reads.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) docs_max: u64,
+    /// Asked of shards, where the client says.
+    pub(crate) batch_size: Option<u64>,
+    /// How long an empty batch may be waited for.
+    pub(crate) wait_ms: Option<i64>,
+    /// Only what has been sent already.
+    pub(crate) asks_nobody: bool,
+}
+
+pub(crate) struct RouterCursor {
+    remotes: Remotes,
+    merge: Merge,
+    /// The merging part of a pipeline.
+    stages: Option<Box<Runner>>,
+    wakes: Option<Wakes>,
+    skip: u64,
+    /// How many may still be given.
+    left: u64,
+    pub(crate) tailable: bool,
+    /// Of a change stream.
+    watching: Option<Watching>,
+    /// It did not fit into the last batch.
+    held: Option<DocBuf>,
+    resume: Option<DocBuf>,
+    over: bool,
+}
+
+/// How stages that read something besides are woken.
+#[derive(Clone, Default)]
+pub(crate) struct Wakes {
+    /// Moves when there is something for them.
+    pub(crate) sent: Notify,
+    /// One of them found nothing.
+    pub(crate) waited: Arc<AtomicBool>,
+}
+
+/// What a merged stream is to be.
+#[derive(Default)]
+pub(crate) struct Shape {
+    pub(crate) order: Option<Order>,
+    /// Shards send more than documents.
+    pub(crate) strips: bool,
+    pub(crate) stages: Option<Box<Runner>>,
+    pub(crate) wakes: Option<Wakes>,
+    pub(crate) skip: u64,
+    pub(crate) limit: Option<u64>,
+    pub(crate) tailable: bool,
+    pub(crate) watching: Option<Watching>,
+}
+
+/// The stream as stages pull from it.
+struct Pulled<'a>(&'a mut Merge, &'a mut Vec<usize>);
+
+impl Input for Pulled<'_> {
+    fn next(&mut self) -> Result<Step> {
+        Ok(match self.0.next() {
+            Next::Doc(doc) => Step::Row(Row::from(doc)),
+            Next::End => Step::Eof,
+            Next::Ask(who) => {
+                *self.1 = who;
+                Step::NeedYield
+            }
+        })
+    }
+}
+
+impl RouterCursor {
+    pub(crate) fn new(remotes: Remotes, first: Vec<Sent>, shape: Shape) -> Result<RouterCursor> {
+        let mut cursor = RouterCursor {
+            merge: Merge::new(remotes.all.len(), shape.order, shape.strips),
+            remotes,
+            stages: shape.stages,
+            wakes: shape.wakes,
+            skip: shape.skip,
+            left: shape.limit.unwrap_or(u64::MAX),
+            tailable: shape.tailable,
+            watching: shape.watching,
+            held: None,
+            resume: None,
+            over: false,
+        };
+        for (at, sent) in first.into_iter().enumerate() {
+            cursor.take(at, sent)?;
+        }
+        Ok(cursor)
+    }
+    /// Over documents that are at hand, of no shard.
+    pub(crate) fn with_documents(remotes: Remotes, docs: Vec<DocBuf>, shape: Shape) -> Result<RouterCursor> {
+        let mut cursor = RouterCursor::new(remotes, Vec::new(), shape)?;
+        cursor.merge = Merge::new(1, None, false);
+        cursor.merge.push(0, docs)?;
+        cursor.merge.end(0);
+        Ok(cursor)
+    }
+    fn take(&mut self, at: usize, sent: Sent) -> Result<()> {
+        self.merge.push(at, sent.docs)?;
+        if let Some(token) = sent.resume {
+            match &mut self.watching {
+                Some(watching) => self.merge.promise(at, &watching.sent_up_to(at, token))?,
+                None => self.resume = Some(token),
+            }
+        }
+        if self.remotes.all[at].id == 0 {
+            self.merge.end(at);
+        }
+        Ok(())
+    }
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.merge.held_bytes() as u64 + self.stages.as_ref().map_or(0, |s| s.held_bytes())
+    }
+    /// Where a change stream can go on.
+    pub(crate) fn resume_token(&self) -> Option<&DocBuf> {
+        match &self.watching {
+            Some(watching) => watching.resume_token(self.held.is_some() || self.merge.has_documents()),
+            None => self.resume.as_ref().filter(|_| self.remotes.all.len() == 1),
+        }
+    }
+    /// The collection that is watched is gone.
+    pub(crate) fn is_invalidated(&self) -> bool {
+        self.watching.as_ref().is_some_and(|w| w.invalidated)
+    }
+    /// Nothing more will come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over && self.held.is_none()
+    }
+
+    /// The next document, or whom to ask first.
+    async fn step(&mut self, ctx: &OpCtx) -> Result<Next> {
+        let Some(stages) = &mut self.stages else { return Ok(self.merge.next()) };
+        loop {
+            let mut ask = Vec::new();
+            let seen = self.wakes.as_ref().map_or(0, |w| w.sent.version());
+            match stages.next(&mut Pulled(&mut self.merge, &mut ask))? {
+                Step::Row(row) => return Ok(Next::Doc(DocBuf::from_trusted(row.into_bytes().to_vec()))),
+                Step::Eof => return Ok(Next::End),
+                Step::NeedYield if !ask.is_empty() => return Ok(Next::Ask(ask)),
+                // Either a rest, or what is read besides has not come yet.
+                Step::NeedYield => match self.wakes.as_ref().filter(|w| w.waited.swap(false, SeqCst)) {
+                    Some(wakes) => ctx.interruptible(wakes.sent.changed(seen)).await?,
+                    None => ctx.yield_now().await?,
+                },
+            }
+        }
+    }
+
+    /// Documents for one batch.
+    pub(crate) async fn fill(&mut self, router: &Router, ctx: &OpCtx, wanted: Wanted) -> Result<Vec<DocBuf>> {
+        let (mut out, mut bytes) = (Vec::new(), 0);
+        let mut asked = false;
+        while (out.len() as u64) < wanted.docs_max {
+            if self.left == 0 {
+                self.over = true;
+                break;
+            }
+            let next = match self.held.take() {
+                Some(doc) => Next::Doc(doc),
+                None => self.step(ctx).await?,
+            };
+            match next {
+                Next::Doc(_) if self.skip > 0 => self.skip -= 1,
+                Next::Doc(doc) if self.watching.as_ref().is_some_and(|w| w.has_been_seen(&doc)) => {}
+                Next::Doc(doc) => {
+                    if !out.is_empty() && bytes + doc.byte_len() + 16 > limits::BSON_USER_BYTES_MAX {
+                        self.held = Some(doc);
+                        break;
+                    }
+                    bytes += doc.byte_len() + 16;
+                    self.left -= 1;
+                    let ends = self.watching.as_mut().is_some_and(|w| w.give(&doc));
+                    out.push(doc);
+                    if ends {
+                        self.over = true;
+                        break;
+                    }
+                }
+                Next::End => {
+                    self.over = true;
+                    break;
+                }
+                // What tails a collection waits once, and not while it has something.
+                Next::Ask(_) if wanted.asks_nobody => break,
+                Next::Ask(_) if self.tailable && (asked || !out.is_empty()) => break,
+                Next::Ask(who) => {
+                    asked = true;
+                    self.ask(router, ctx, &who, wanted).await?;
+                }
+            }
+        }
+        // A client that has everything need not ask once more.
+        if self.held.is_none() && self.stages.is_none() && (self.left == 0 || self.merge.is_over()) {
+            self.over = true;
+        }
+        Ok(out)
+    }
+
+    async fn ask(&mut self, router: &Router, ctx: &OpCtx, who: &[usize], wanted: Wanted) -> Result<()> {
+        let calls = who.iter().map(|at| {
+            let body = self.remotes.get_more(*at, wanted.batch_size, wanted.wait_ms);
+            let host = self.remotes.all[*at].host.clone();
+            async move { router.call_host(ctx, &host, &body).await }
+        });
+        let replies = together(calls.collect()).await;
+        for (at, reply) in who.iter().zip(replies) {
+            let reply = reply.inspect_err(|f| {
+                if f.code() == pando_base::ErrorCode::CursorNotFound {
+                    self.remotes.ended(*at);
+                }
+            })?;
+            let sent = self.remotes.heard(*at, &reply.reply)?;
+            self.take(*at, sent)?;
+        }
+        Ok(())
+    }
+}

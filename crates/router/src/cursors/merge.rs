@@ -1,0 +1,230 @@
+//! Streams of several shards as one: in an order, or as they come. Decides which document is next and which shard must be
+//! asked for more; asks nobody itself.
+
+use pando_base::{Error, Result};
+use pando_bson::keystring::KeyBuilder;
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_query::collation::Collation;
+use pando_query::sort::{SortKeys, SortPattern};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Fields in which shards send what they know of a row beside its document.
+const OF_ROWS: [&str; 9] = [
+    "$sortKey",
+    "$textScore",
+    "$randVal",
+    "$dis",
+    "$pt",
+    "$indexKey",
+    "$searchScore",
+    "$searchHighlights",
+    "$recordId",
+];
+
+/// What documents are merged by.
+pub(crate) enum Order {
+    /// `$sortKey`, which the shard has put into each; its strings are as the collation sees them.
+    Carried { keys: KeyBuilder },
+    /// Their own fields.
+    Fields(SortKeys),
+}
+
+impl Order {
+    pub(crate) fn carried(pattern: &SortPattern) -> Order {
+        Order::Carried { keys: KeyBuilder::new(pattern.directions()) }
+    }
+    pub(crate) fn fields(pattern: Arc<SortPattern>, collation: Option<Arc<Collation>>) -> Order {
+        Order::Fields(SortKeys::new(pattern, collation))
+    }
+    fn key(&mut self, doc: &RawDoc) -> Result<Vec<u8>> {
+        match self {
+            Order::Fields(keys) => Ok(keys.key(doc, None)?.to_vec()),
+            Order::Carried { keys } => {
+                let carried = doc.get("$sortKey").and_then(|v| v.as_array().or_else(|| v.as_doc()));
+                let carried = carried.ok_or_else(|| Error::internal("a sorted row without its sort key"))?;
+                keys.clear();
+                for e in carried {
+                    keys.append(e.value());
+                }
+                Ok(keys.bytes().to_vec())
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Arm {
+    /// With their keys, where there is an order.
+    ready: VecDeque<(Vec<u8>, DocBuf)>,
+    bytes: usize,
+    ended: bool,
+    /// Whatever comes of it comes behind this key.
+    promise: Vec<u8>,
+}
+
+/// The next document, or what has to be done first.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Next {
+    Doc(DocBuf),
+    /// These shards have to be asked for more.
+    Ask(Vec<usize>),
+    End,
+}
+
+/// All streams of one cursor.
+pub(crate) struct Merge {
+    arms: Vec<Arm>,
+    order: Option<Order>,
+    /// What shards say of rows is taken off their documents.
+    strips: bool,
+    /// Where there is no order: whose turn it is.
+    turn: usize,
+}
+
+impl Merge {
+    pub(crate) fn new(arms: usize, order: Option<Order>, strips: bool) -> Merge {
+        Merge { arms: (0..arms).map(|_| Arm::default()).collect(), order, strips, turn: 0 }
+    }
+    /// A shard has sent these.
+    pub(crate) fn push(&mut self, arm: usize, docs: Vec<DocBuf>) -> Result<()> {
+        let Some(to) = self.arms.get_mut(arm) else { return Ok(()) };
+        for doc in docs {
+            let key = self.order.as_mut().map_or(Ok(Vec::new()), |order| order.key(&doc))?;
+            to.bytes += doc.byte_len();
+            to.ready.push_back((key, doc));
+        }
+        Ok(())
+    }
+    /// Nothing more will come of it.
+    pub(crate) fn end(&mut self, arm: usize) {
+        if let Some(arm) = self.arms.get_mut(arm) {
+            arm.ended = true;
+        }
+    }
+    /// A shard has sent everything up to what sorts like `doc`.
+    pub(crate) fn promise(&mut self, arm: usize, doc: &RawDoc) -> Result<()> {
+        if let (Some(order), Some(arm)) = (self.order.as_mut(), self.arms.get_mut(arm)) {
+            arm.promise = order.key(doc)?;
+        }
+        Ok(())
+    }
+    /// Bytes that wait to be taken.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.arms.iter().map(|a| a.bytes).sum()
+    }
+    /// Whether somebody has sent what has not been taken.
+    pub(crate) fn has_documents(&self) -> bool {
+        self.arms.iter().any(|a| !a.ready.is_empty())
+    }
+    /// Whether everything has been taken and nothing will come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.arms.iter().all(|a| a.ended && a.ready.is_empty())
+    }
+
+    pub(crate) fn next(&mut self) -> Next {
+        let empty = |a: &Arm| !a.ended && a.ready.is_empty();
+        let ask: Vec<usize> =
+            self.arms.iter().enumerate().filter(|(_, a)| empty(a)).map(|(i, _)| i).collect();
+        let from = match self.order {
+            Some(_) => {
+                let heads = self.arms.iter().enumerate().filter_map(|(i, a)| Some((&a.ready.front()?.0, i)));
+                // Who has sent nothing may have what comes first, unless it has said that it has not.
+                let first = heads.min();
+                first.filter(|(key, _)| ask.iter().all(|i| self.arms[*i].promise > **key)).map(|(_, i)| i)
+            }
+            None => {
+                let n = self.arms.len();
+                let mut turns = (0..n).map(|i| (self.turn + i) % n);
+                turns.find(|i| !self.arms[*i].ready.is_empty())
+            }
+        };
+        let Some(from) = from else {
+            return if ask.is_empty() { Next::End } else { Next::Ask(ask) };
+        };
+        self.turn = from;
+        let arm = &mut self.arms[from];
+        match arm.ready.pop_front() {
+            Some((_, doc)) => {
+                arm.bytes -= doc.byte_len();
+                Next::Doc(if self.strips { stripped(doc) } else { doc })
+            }
+            None => Next::End,
+        }
+    }
+}
+
+fn stripped(doc: DocBuf) -> DocBuf {
+    if !doc.iter().any(|e| OF_ROWS.contains(&e.name())) {
+        return doc;
+    }
+    let mut b = DocBuilder::with_capacity(doc.byte_len());
+    for e in doc.iter().filter(|e| !OF_ROWS.contains(&e.name())) {
+        b.elem(e);
+    }
+    b.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::doc;
+
+    fn row(text: &str) -> DocBuf {
+        doc(text)
+    }
+    fn order(spec: &str) -> Order {
+        Order::carried(&SortPattern::parse(&doc(spec)).unwrap())
+    }
+
+    #[test]
+    fn in_order_nobody_goes_before_all_have_spoken() {
+        let mut m = Merge::new(2, Some(order(r#"{"a": 1, "b": -1}"#)), true);
+        assert_eq!(m.next(), Next::Ask(vec![0, 1]));
+        m.push(0, vec![row(r#"{"n": 1, "$sortKey": [1, 5]}"#), row(r#"{"n": 4, "$sortKey": [2, 1]}"#)])
+            .unwrap();
+        m.end(0);
+        assert_eq!(m.next(), Next::Ask(vec![1]));
+        m.push(1, vec![row(r#"{"n": 2, "$sortKey": [1, 4]}"#)]).unwrap();
+        assert_eq!(m.next(), Next::Doc(row(r#"{"n": 1}"#)));
+        assert_eq!(m.next(), Next::Doc(row(r#"{"n": 2}"#)));
+        assert_eq!(m.next(), Next::Ask(vec![1]), "it may have what comes before 4");
+        m.push(1, vec![row(r#"{"n": 3, "$sortKey": [2, 9]}"#)]).unwrap();
+        m.end(1);
+        assert_eq!(m.next(), Next::Doc(row(r#"{"n": 3}"#)));
+        assert_eq!(m.next(), Next::Doc(row(r#"{"n": 4}"#)));
+        assert!(m.is_over() && m.next() == Next::End && m.held_bytes() == 0);
+    }
+
+    #[test]
+    fn who_promises_to_send_nothing_before_is_not_waited_for() {
+        let mut m = Merge::new(2, Some(order(r#"{"a": 1}"#)), true);
+        m.push(0, vec![row(r#"{"n": 1, "$sortKey": [1]}"#), row(r#"{"n": 2, "$sortKey": [7]}"#)]).unwrap();
+        m.promise(1, &row(r#"{"$sortKey": [5]}"#)).unwrap();
+        assert_eq!(m.next(), Next::Doc(row(r#"{"n": 1}"#)));
+        assert_eq!(m.next(), Next::Ask(vec![1]), "it may have what comes before 7");
+    }
+
+    #[test]
+    fn without_an_order_what_is_there_goes_first() {
+        let mut m = Merge::new(2, None, false);
+        m.push(1, vec![row(r#"{"n": 1}"#)]).unwrap();
+        assert_eq!(m.next(), Next::Doc(row(r#"{"n": 1}"#)));
+        assert_eq!(m.next(), Next::Ask(vec![0, 1]));
+        m.end(0);
+        m.end(1);
+        assert_eq!(m.next(), Next::End);
+    }
+
+    #[test]
+    fn equal_rows_come_in_the_order_of_shards() {
+        let pattern = Arc::new(SortPattern::parse(&doc(r#"{"a": 1}"#)).unwrap());
+        let mut m = Merge::new(2, Some(Order::fields(pattern, None)), false);
+        for arm in [1, 0] {
+            m.push(arm, vec![row(&format!(r#"{{"a": 1, "of": {arm}}}"#))]).unwrap();
+            m.end(arm);
+        }
+        assert_eq!(m.next(), Next::Doc(row(r#"{"a": 1, "of": 0}"#)));
+        assert_eq!(m.next(), Next::Doc(row(r#"{"a": 1, "of": 1}"#)));
+    }
+}

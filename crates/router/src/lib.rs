@@ -1,0 +1,38 @@
+//! One pandos: a stateless node between clients and the shards of a cluster (SH-ROLE-1).
+//!
+//! ```text
+//!   client ─► shell ─► pipeline ─► commands/* ──► catalog: where do the documents live?
+//!                                     │              ▲ stale, said a shard
+//!                                     ├─► remote ────┴──► shards, each told what this router thinks it knows
+//!                                     ├─► write: which statement goes where, what came of each
+//!                                     ├─► cursors: streams of several shards as one
+//!                                     └─► aggregate: a shards' part and a merging part
+//! ```
+//!
+//! What is decided is decided as data: [`write`]'s batches, [`cursors`]' merging, what an error of a shard means
+//! ([`remote`]'s `stale`), which part of a pipeline runs where. The rest asks and tells.
+
+mod aggregate;
+mod catalog;
+mod commands;
+mod config;
+mod cursors;
+mod node;
+mod op;
+mod query_ctx;
+mod remote;
+mod router;
+#[cfg(test)]
+mod testing;
+mod times;
+mod transactions;
+mod write;
+
+pub use config::{Config, ConfigDb, GIT_VERSION, VERSION};
+pub use router::Router;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub(crate) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,93 @@
+//! The router as the pipeline of commands sees it: everything may run here, and what a reply says of time is what shards said.
+
+use crate::Router;
+use crate::op::{self, OpState};
+use crate::transactions::read_concern_of;
+use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
+use pando_command::cluster_time::Signature;
+use pando_command::concern::{Provenance, W};
+use pando_command::{
+    Client, Flags, Instance, Node, OpCtx, ReplyTimes, Request, Roles, TopologyVersion, WriteConcern,
+    WriteConcernError,
+};
+use pando_env::BoxFuture;
+use std::sync::Arc;
+
+impl Node for Router {
+    fn roles(&self) -> Roles {
+        Roles::ROUTER
+    }
+    fn instance(&self) -> &Arc<Instance> {
+        &self.instance
+    }
+    fn admit(&self, ctx: &OpCtx, _flags: Flags) -> Result<()> {
+        ctx.attach(Arc::new(OpState::default()));
+        Ok(())
+    }
+    /// Its shards look at it again.
+    fn advance_cluster_time(&self, _: &Client, seen: Timestamp, signature: &Signature) -> Result<()> {
+        let now = (self.instance.env.clock.wall_ms() / 1000).max(0) as u32;
+        if seen.secs().saturating_sub(now) > limits::CLUSTER_TIME_AHEAD_SECS {
+            let text =
+                format!("New cluster time, {seen}, is too far from this node's wall clock time, {now}.");
+            return Err(Error::new(ErrorCode::ClusterTimeFailsRateLimiter, text));
+        }
+        self.times.advance_cluster(seen, *signature);
+        Ok(())
+    }
+    fn check_out<'a>(&'a self, ctx: &'a OpCtx, req: &'a Request<'a>) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let (Some(lsid), Some(number)) = (ctx.lsid, ctx.txn_number) else { return Ok(()) };
+            let now = ctx.started;
+            let found = match ctx.start_transaction {
+                true => {
+                    let given = req.body.get("readConcern").and_then(|v| v.as_doc());
+                    let reads = read_concern_of(given, self.times.cluster().0);
+                    self.transactions.begin(lsid, number, reads, now)
+                }
+                false => self.transactions.go_on(&lsid, number, now),
+            };
+            match found {
+                Ok(transaction) => {
+                    if let Some(state) = ctx.attached::<OpState>() {
+                        state.set_transaction(transaction);
+                    }
+                    Ok(())
+                }
+                // Another router may have begun what is committed here.
+                Err(_) if ctx.command == "commitTransaction" => Ok(()),
+                Err(e) => Err(e),
+            }
+        })
+    }
+    /// A statement that failed ends its transaction.
+    fn check_in(&self, ctx: &OpCtx, failed: Option<&Error>) {
+        let (Some(lsid), Some(transaction)) = (ctx.lsid, op::transaction(ctx)) else { return };
+        if failed.is_some() && !pando_command::ends_transaction(ctx.command) {
+            self.abort_in_background(lsid, transaction.number, transaction.abort());
+        }
+    }
+    fn default_write_concern(&self) -> WriteConcern {
+        WriteConcern::of(W::Majority, Provenance::ImplicitDefault)
+    }
+    /// Shards have waited.
+    fn await_write_concern<'a>(
+        &'a self,
+        _: &'a OpCtx,
+        _: &'a WriteConcern,
+    ) -> BoxFuture<'a, Option<WriteConcernError>> {
+        Box::pin(async { None })
+    }
+    fn reply_times(&self, ctx: &OpCtx) -> Option<ReplyTimes> {
+        let (cluster_time, signature) = self.times.cluster();
+        if cluster_time.is_zero() {
+            return None;
+        }
+        let heard = ctx.attached::<OpState>().map_or(Timestamp::ZERO, OpState::operation);
+        let operation_time = if heard.is_zero() { cluster_time } else { heard };
+        Some(ReplyTimes { cluster_time, signature, operation_time })
+    }
+    fn topology_version(&self) -> Option<TopologyVersion> {
+        Some(TopologyVersion { process_id: self.process_id, counter: 0 })
+    }
+}

@@ -1,0 +1,42 @@
+//! What hangs on one operation while it runs: the newest time at which a shard did its part, and its transaction.
+
+use crate::transactions::Transaction;
+use pando_base::Timestamp;
+use pando_bson::{RawDoc, Value};
+use pando_command::OpCtx;
+use pando_routing::ShardId;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
+
+/// Hangs on the operation's context.
+#[derive(Default)]
+pub(crate) struct OpState {
+    operation: AtomicU64,
+    transaction: OnceLock<Arc<Transaction>>,
+}
+
+impl OpState {
+    /// `operationTime` of the reply; zero when no shard was asked.
+    pub(crate) fn operation(&self) -> Timestamp {
+        Timestamp(self.operation.load(SeqCst))
+    }
+    pub(crate) fn set_transaction(&self, transaction: Arc<Transaction>) {
+        let _ = self.transaction.set(transaction);
+    }
+}
+
+/// The transaction that an operation is a statement of.
+pub(crate) fn transaction(ctx: &OpCtx) -> Option<&Arc<Transaction>> {
+    ctx.attached::<OpState>()?.transaction.get()
+}
+
+/// A shard has answered.
+pub(crate) fn hear(ctx: &OpCtx, shard: Option<&ShardId>, reply: &RawDoc) {
+    if let (Some(state), Some(Value::Timestamp(t))) = (ctx.attached::<OpState>(), reply.get("operationTime"))
+    {
+        state.operation.fetch_max(t.0, SeqCst);
+    }
+    if let (Some(shard), Some(transaction)) = (shard, transaction(ctx)) {
+        transaction.heard(shard, reply);
+    }
+}

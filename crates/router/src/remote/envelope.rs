@@ -1,0 +1,125 @@
+//! What goes with every command to a shard: the client's session, concerns and time limit, and who is asked by which version.
+
+use crate::catalog::Target;
+use crate::op;
+use crate::transactions::Transaction;
+use pando_base::session_id::SessionId;
+use pando_bson::{DocBuf, DocBuilder};
+use pando_command::{OpCtx, Request};
+
+/// What a command is to the shard.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Read,
+    Write,
+    /// Neither a read concern nor a write concern.
+    Plain,
+}
+
+/// Fields of the client's envelope that shards see as they are.
+const HANDED_ON: [&str; 6] = [
+    "comment",
+    "apiVersion",
+    "apiStrict",
+    "apiDeprecationErrors",
+    "$readPreference",
+    "mayBypassWriteBlocking",
+];
+/// The rest of a command, behind its own arguments. Servers say to each other what a client leaves to defaults.
+pub(crate) fn append(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kind, target: &Target) {
+    target.append(b);
+    for e in req.body.iter().skip(1).filter(|e| HANDED_ON.contains(&e.name())) {
+        b.elem(e);
+    }
+    append_session(b, ctx.lsid.as_ref());
+    match op::transaction(ctx) {
+        Some(transaction) => append_part(b, transaction, target),
+        None => {
+            if let Some(n) = ctx.txn_number.filter(|_| !ctx.in_txn()) {
+                b.i64("txnNumber", n);
+            }
+            append_concerns(b, req, kind);
+        }
+    }
+    if let Some(deadline) = ctx.deadline() {
+        let left = deadline.saturating_sub(ctx.env().clock.mono()).as_millis();
+        b.i64("maxTimeMS", i64::try_from(left).unwrap_or(i64::MAX).max(1));
+    }
+    b.str("$db", req.db);
+}
+
+/// A statement of a transaction: what is its first at a shard says how that reads.
+fn append_part(b: &mut DocBuilder, transaction: &Transaction, target: &Target) {
+    let part = transaction.join(&target.shard);
+    b.i64("txnNumber", transaction.number).bool("autocommit", false);
+    if part.starts {
+        b.bool("startTransaction", true);
+        if let Some(reads) = &part.read_concern {
+            b.raw_doc("readConcern", reads);
+        }
+    }
+    if part.coordinates {
+        b.bool("coordinator", true);
+    }
+}
+
+pub(crate) fn append_session(b: &mut DocBuilder, lsid: Option<&SessionId>) {
+    let Some(lsid) = lsid else { return };
+    b.doc("lsid", |d| {
+        d.uuid("id", &lsid.id).binary("uid", 0, &lsid.uid);
+        if let Some(child) = &lsid.child {
+            if let Some(n) = child.txn_number {
+                d.i64("txnNumber", n);
+            }
+            d.uuid("txnUUID", &child.uuid);
+        }
+    });
+}
+
+fn append_concerns(b: &mut DocBuilder, req: &Request<'_>, kind: Kind) {
+    let given = |name: &str| req.body.elem(name);
+    match (kind, given("readConcern")) {
+        (_, Some(e)) => drop(b.elem(e)),
+        (Kind::Read, None) => {
+            b.doc("readConcern", |d| _ = d.str("level", "local").str("provenance", "implicitDefault"));
+        }
+        _ => {}
+    }
+    match (kind, given("writeConcern")) {
+        (Kind::Write, Some(e)) => drop(b.elem(e)),
+        (Kind::Write, None) => {
+            b.doc("writeConcern", |d| {
+                d.str("w", "majority").i32("wtimeout", 0).str("provenance", "implicitDefault");
+            });
+        }
+        _ => {}
+    }
+}
+
+/// The client's command as it came, for one shard: its own arguments unchanged, the envelope its own.
+pub(crate) fn whole(ctx: &OpCtx, req: &Request<'_>, kind: Kind, target: &Target) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
+    own_arguments(&mut b, req);
+    append(&mut b, ctx, req, kind, target);
+    b.finish()
+}
+
+/// The command's own element, and all that is none of the envelope.
+pub(crate) fn own_arguments(b: &mut DocBuilder, req: &Request<'_>) {
+    for (i, e) in req.body.iter().enumerate() {
+        if i == 0 || !pando_command::generic_args::is_generic(e.name_bytes()) {
+            b.elem(e);
+        }
+    }
+}
+
+/// The same under another name: `create` becomes `_shardsvrCreate…`.
+pub(crate) fn renamed(b: &mut DocBuilder, req: &Request<'_>, name: &str) {
+    for (i, e) in req.body.iter().enumerate() {
+        if i == 0 {
+            b.value(name, e.value());
+        } else if !pando_command::generic_args::is_generic(e.name_bytes()) {
+            b.elem(e);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Carries a command of several writes out: rounds of groups, each with what the caches know by then.
+
+use super::batch::{Batch, Group};
+use super::targeting::Goes;
+use super::without_key;
+use crate::Router;
+use crate::catalog::Route;
+use crate::remote::envelope::{self, Kind};
+use crate::remote::stale::Tries;
+use crate::remote::together::together;
+use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_command::{OpCtx, Request};
+use pando_fleet::Answer;
+use pando_monitor::ReadPreference;
+use pando_request::WriteArgs;
+use pando_rpc::{CallResult, Retry};
+use std::borrow::Cow;
+
+/// Statements of one collection.
+pub(crate) struct Writes<'a> {
+    pub(crate) ns: Namespace,
+    /// `insert`, `update`, `delete`
+    pub(crate) command: &'static str,
+    /// Under which name they go beside the command.
+    pub(crate) field: &'static str,
+    pub(crate) args: &'a WriteArgs<'a>,
+    pub(crate) docs: Vec<Cow<'a, RawDoc>>,
+    /// Of a retryable write: the number of each.
+    pub(crate) numbers: Vec<i32>,
+}
+
+/// Numbers of a command's statements: listed, or counted from the first one.
+pub(crate) fn numbers(body: &RawDoc, n: usize) -> Vec<i32> {
+    if let Some(Value::Array(list)) = body.get("stmtIds") {
+        return list.iter().filter_map(|e| e.value().as_i64()).map(|n| n as i32).collect();
+    }
+    let first = body.get("stmtId").and_then(|v| v.as_i64()).unwrap_or(0) as i32;
+    (0..n).map(|i| first.saturating_add(i as i32)).collect()
+}
+
+impl Writes<'_> {
+    fn body(&self, ctx: &OpCtx, req: &Request<'_>, group: &Group) -> DocBuf {
+        let mut b = DocBuilder::new();
+        b.str(self.command, self.ns.coll());
+        self.args.spell(&mut b);
+        if ctx.txn_number.is_some() {
+            b.array("stmtIds", |a| {
+                for i in &group.statements {
+                    a.value(Value::Int32(self.numbers.get(*i).copied().unwrap_or(*i as i32)));
+                }
+            });
+        }
+        envelope::append(&mut b, ctx, req, Kind::Write, &group.target);
+        b.finish()
+    }
+    /// What may be sent again when nobody knows what came of it.
+    fn retry(&self, ctx: &OpCtx, group: &Group) -> Retry {
+        match ctx.txn_number {
+            _ if ctx.in_txn() => Retry::Never,
+            Some(_) => Retry::Idempotent,
+            None if group.statements.len() == 1 => Retry::NotIdempotent,
+            None => Retry::Never,
+        }
+    }
+    /// One statement, whose document nobody knows the place of.
+    async fn look_for(
+        &self,
+        router: &Router,
+        ctx: &OpCtx,
+        req: &Request<'_>,
+        route: &Route,
+        batch: &mut Batch,
+        i: usize,
+    ) -> Result<()> {
+        batch.sent_alone(i);
+        let group = |target| Group { target, statements: vec![i] };
+        match without_key::run(router, ctx, req, route, self, i).await {
+            Ok((target, reply)) => batch.heard(&group(target), &reply, self.ns.as_str()),
+            Err(e) => self.failed(ctx, batch, &group(route.primary()), e, false)?,
+        }
+        Ok(())
+    }
+    async fn send(
+        &self,
+        router: &Router,
+        ctx: &OpCtx,
+        req: &Request<'_>,
+        group: &Group,
+    ) -> CallResult<Answer> {
+        let body = self.body(ctx, req, group);
+        let docs: Vec<&RawDoc> = group.statements.iter().map(|i| &*self.docs[*i]).collect();
+        let (primary, retry) = (ReadPreference::default(), self.retry(ctx, group));
+        router.call(ctx, &group.target.shard, &primary, &body, &[(self.field, &docs)], retry).await
+    }
+
+    /// Runs them all. `goes` says where each goes, by what is known at the time.
+    pub(crate) async fn run(
+        &self,
+        router: &Router,
+        ctx: &OpCtx,
+        req: &Request<'_>,
+        goes: impl Fn(&Route, usize) -> Result<Goes>,
+    ) -> Result<Batch> {
+        let mut batch = Batch::new(self.docs.len(), self.args.ordered);
+        let mut tries = Tries::default();
+        while !batch.is_over() {
+            ctx.check_interrupt()?;
+            let settled = batch.settled();
+            let route = router.route_for_write(ctx, &self.ns).await?;
+            let untouched = batch.has_done_nothing();
+            let (groups, alone) = batch.round(|i| goes(&route, i));
+            if let Some(i) = alone {
+                self.look_for(router, ctx, req, &route, &mut batch, i).await?;
+            }
+            let calls = groups.iter().map(|group| self.send(router, ctx, req, group));
+            let replies = together(calls.collect()).await;
+            let alone = groups.len() == 1 && untouched;
+            for (group, reply) in groups.iter().zip(replies) {
+                match reply {
+                    Ok(answer) => batch.heard(group, &answer.reply, self.ns.as_str()),
+                    Err(f) => self.failed(ctx, &mut batch, group, f.error, alone)?,
+                }
+            }
+            if let Some((stale, e)) = batch.take_stale() {
+                if batch.settled() > settled {
+                    tries = Tries::default();
+                }
+                if !tries.once_more(router, ctx, &route, stale).await {
+                    if ctx.in_txn() {
+                        return Err(e);
+                    }
+                    batch.give_up(&e);
+                }
+            }
+        }
+        Ok(batch)
+    }
+
+    /// In a transaction one failure is that of the statement as a whole, and so it is where nothing else was tried.
+    fn failed(&self, ctx: &OpCtx, batch: &mut Batch, group: &Group, e: Error, alone: bool) -> Result<()> {
+        let stale = crate::remote::stale::of_error(&e, self.ns.as_str()).is_some();
+        if !stale && (ctx.in_txn() || alone) {
+            return Err(e);
+        }
+        batch.failed(group, &e, self.ns.as_str());
+        Ok(())
+    }
+}
+
+impl Router {
+    /// Where a collection is that somebody writes to; its database comes into being with that.
+    pub(crate) async fn route_for_write(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Route> {
+        match self.catalog.route(ns).await {
+            Err(e) if e.code == ErrorCode::NamespaceNotFound => {
+                self.create_database(ctx, ns.db(), None).await?;
+                self.catalog.route(ns).await
+            }
+            done => done,
+        }
+    }
+    /// Makes the config servers choose a primary shard for a database; one that is there already stays as it is.
+    pub(crate) async fn create_database(
+        &self,
+        ctx: &OpCtx,
+        name: &str,
+        primary: Option<&str>,
+    ) -> Result<DocBuf> {
+        let mut b = DocBuilder::new();
+        b.str("_configsvrCreateDatabase", name);
+        if let Some(primary) = primary {
+            b.str("primaryShardId", primary);
+        }
+        append_majority(&mut b);
+        b.str("$db", "admin");
+        let answer = self.call_config(ctx, &b.finish(), Retry::Idempotent).await?;
+        self.catalog.forget_database(name);
+        Ok(answer.reply)
+    }
+}
+
+/// What changes the cluster is of a majority.
+pub(crate) fn append_majority(b: &mut DocBuilder) {
+    b.doc("writeConcern", |d| {
+        d.str("w", "majority").i32("wtimeout", 60_000);
+    });
+}
