@@ -422,9 +422,7 @@ fn check_version(name: &str, v: &Value<'_>) -> Result<()> {
     if d.is_empty() {
         return Err(Error::bad_value("Unexpected empty version array"));
     }
-    // As an older release told it: an array of three.
-    let listed = matches!(v, Value::Array(_)) || d.first().is_some_and(|e| e.name() == "0");
-    if listed {
+    if is_listed(v, d) {
         let mut parts = d.iter().map(|e| e.value());
         for (part, ty) in
             [("major and minor", "timestamp"), ("epoch", "objectId"), ("timestamp", "timestamp")]
@@ -451,9 +449,17 @@ fn check_version(name: &str, v: &Value<'_>) -> Result<()> {
     absent.map_or(Ok(()), |field| Err(missing(OF, field)))
 }
 
+/// As an older release told it: an array of three.
+fn is_listed(v: &Value<'_>, d: &RawDoc) -> bool {
+    matches!(v, Value::Array(_)) || d.first().is_some_and(|e| e.name() == "0")
+}
+
 /// The version that [`check_version`] has let pass, in either form.
 fn shard_version(v: &Value<'_>) -> Result<ChunkVersion> {
     let (Value::Document(d) | Value::Array(d)) = v else { return Err(not_an_object("shardVersion")) };
+    if !is_listed(v, d) {
+        return ChunkVersion::parse(d);
+    }
     let mut parts = d.iter().map(|e| e.value());
     match (parts.next(), parts.next(), parts.next()) {
         (Some(Value::Timestamp(v)), Some(Value::ObjectId(epoch)), Some(Value::Timestamp(timestamp))) => {

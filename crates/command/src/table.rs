@@ -40,15 +40,15 @@ macro_rules! commands {
 
 /// All commands.
 pub static COMMANDS: &[CommandRow] = commands! {
-    "_addShard" [] (ADMIN_ONLY) - [S] (internal) "sharding";
+    "_addShard" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
     "_closeBackup" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (by_args) "Lets the files of a backup go.";
     "_configsvrAbortReshardCollection" [] (ADMIN_ONLY) - [C] (internal) "sharding";
     "_configsvrAddShard" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrAddShardToZone" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrBalancerCollectionStatus" [] (ADMIN_ONLY) - [C] (internal) "sharding";
-    "_configsvrBalancerStart" [] (ADMIN_ONLY) - [C] (internal) "sharding";
+    "_configsvrBalancerStart" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrBalancerStatus" [] (ADMIN_ONLY) - [C] (internal) "sharding";
-    "_configsvrBalancerStop" [] (ADMIN_ONLY) - [C] (internal) "sharding";
+    "_configsvrBalancerStop" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrCleanupReshardCollection" [] (ADMIN_ONLY) - [C] (internal) "sharding";
     "_configsvrClearJumboFlag" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrCollMod" [] (NONE) - [C] (internal) "sharding";
@@ -60,7 +60,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_configsvrCommitMovePrimary" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrCommitReshardCollection" [] (ADMIN_ONLY) - [C] (internal) "sharding";
     "_configsvrCommitShardCollection" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
-    "_configsvrConfigureCollectionBalancing" [] (ADMIN_ONLY) - [C] (internal) "sharding";
+    "_configsvrConfigureCollectionBalancing" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrCreateDatabase" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrEnsureChunkVersionIsGreaterThan" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrMoveChunk" [] (ADMIN_ONLY) - [C] (internal) "sharding";
@@ -79,11 +79,11 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_configsvrSetUserWriteBlockMode" [] (ADMIN_ONLY) - [C] (internal) "sharding";
     "_configsvrUpdateZoneKeyRange" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_demoWorkflow" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D] (internal) "Starts, nudges or awaits a workflow that counts.";
-    "_flushDatabaseCacheUpdates" [] (ADMIN_ONLY) - [S] (internal) "sharding";
-    "_flushDatabaseCacheUpdatesWithWriteConcern" [] (ADMIN_ONLY) - [S] (internal) "sharding";
+    "_flushDatabaseCacheUpdates" [] (ADMIN_ONLY | WRITE_CONCERN | SECONDARY_OK) - [S] (internal) "sharding";
+    "_flushDatabaseCacheUpdatesWithWriteConcern" [] (ADMIN_ONLY | WRITE_CONCERN | SECONDARY_OK) - [S] (internal) "sharding";
     "_flushReshardingStateChange" [] (ADMIN_ONLY) - [S] (internal) "sharding";
-    "_flushRoutingTableCacheUpdates" [] (ADMIN_ONLY) - [S] (internal) "sharding";
-    "_flushRoutingTableCacheUpdatesWithWriteConcern" [] (ADMIN_ONLY) - [S] (internal) "sharding";
+    "_flushRoutingTableCacheUpdates" [] (ADMIN_ONLY | WRITE_CONCERN | SECONDARY_OK) - [S] (internal) "sharding";
+    "_flushRoutingTableCacheUpdatesWithWriteConcern" [] (ADMIN_ONLY | WRITE_CONCERN | SECONDARY_OK) - [S] (internal) "sharding";
     "_getNextSessionMods" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_getUserCacheGeneration" [] (ADMIN_ONLY | SECONDARY_OK) - [C] (internal) "users and roles";
     "_hashBSONElement" [] (SECONDARY_OK | TEST_ONLY | NAMES_NOTHING) - [D R] (login) "The hash of a value in an index.";
@@ -102,25 +102,25 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_shardsvrAbortReshardCollection" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrCleanupReshardCollection" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrCloneCatalogData" [] (ADMIN_ONLY) - [S] (internal) "sharding";
-    "_shardsvrCollMod" [] (NONE) - [S] (internal) "sharding";
-    "_shardsvrCollModParticipant" [] (NONE) - [S] (internal) "sharding";
+    "_shardsvrCollMod" [] (WRITE) - [S] (internal) "sharding";
+    "_shardsvrCollModParticipant" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrCommitReshardCollection" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrCompactStructuredEncryptionData" [] (NONE) - [S] (internal) "sharding";
-    "_shardsvrCreateCollection" [] (NONE) - [S] (internal) "sharding";
-    "_shardsvrCreateCollectionParticipant" [] (NONE) - [S] (internal) "sharding";
-    "_shardsvrDropCollection" [] (NONE) - [S] (internal) "sharding";
+    "_shardsvrCreateCollection" [] (WRITE) - [S] (internal) "sharding";
+    "_shardsvrCreateCollectionParticipant" [] (WRITE) - [S] (internal) "sharding";
+    "_shardsvrDropCollection" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrDropCollectionIfUUIDNotMatching" [] (NONE) - [S] (internal) "sharding";
-    "_shardsvrDropCollectionParticipant" [] (NONE) - [S] (internal) "sharding";
-    "_shardsvrDropDatabase" [] (NONE) - [S] (internal) "sharding";
-    "_shardsvrDropDatabaseParticipant" [] (NONE) - [S] (internal) "sharding";
-    "_shardsvrDropIndexes" [] (NONE) - [S] (internal) "sharding";
+    "_shardsvrDropCollectionParticipant" [] (WRITE) - [S] (internal) "sharding";
+    "_shardsvrDropDatabase" [] (WRITE) - [S] (internal) "sharding";
+    "_shardsvrDropDatabaseParticipant" [] (WRITE) - [S] (internal) "sharding";
+    "_shardsvrDropIndexes" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrGetStatsForBalancing" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrJoinMigrations" [] (ADMIN_ONLY) - [S] (internal) "sharding";
-    "_shardsvrMovePrimary" [] (ADMIN_ONLY) - [S] (internal) "sharding";
+    "_shardsvrMovePrimary" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
     "_shardsvrMoveRange" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrParticipantBlock" [] (NONE) - [S] (internal) "sharding";
     "_shardsvrRefineCollectionShardKey" [] (NONE) - [S] (internal) "sharding";
-    "_shardsvrRenameCollection" [] (NONE) - [S] (internal) "sharding";
+    "_shardsvrRenameCollection" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrRenameCollectionParticipant" [] (NONE) - [S] (internal) "sharding";
     "_shardsvrRenameCollectionParticipantUnblock" [] (NONE) - [S] (internal) "sharding";
     "_shardsvrReshardCollection" [] (ADMIN_ONLY) - [S] (internal) "sharding";
@@ -262,7 +262,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "logout" [] (SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (open) "Ends the login of this connection.";
     "makeSnapshot" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D] (login) "The name of what has been applied.";
     "mapReduce" ["mapreduce"] (READ | SECONDARY_OPT_IN | WRITE_CONCERN | NOW) - [D R] (by_args) "Maps documents to keys and values, and reduces each key's values to one (deprecated).";
-    "mergeChunks" [] (ADMIN_ONLY) - [S R] (internal) "Puts neighbouring chunks together.";
+    "mergeChunks" [] (ADMIN_ONLY | WRITE) - [S R] (internal) "Puts neighbouring chunks together.";
     "moveChunk" [] (ADMIN_ONLY) - [R] (login) "Gives a chunk to another shard.";
     "movePrimary" [] (ADMIN_ONLY) - [R] (login) "Gives what is not sharded of a database to another shard.";
     "moveRange" [] (ADMIN_ONLY) - [R] (login) "Gives a range of keys to another shard.";
@@ -326,7 +326,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "shutdown" [] (ADMIN_ONLY | SECONDARY_OK | MAINTENANCE_OK) - [D R] (cluster Shutdown) "Ends the process.";
     "sleep" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D R] (login) "Does nothing for a while.";
     "split" [] (ADMIN_ONLY) - [R] (login) "Cuts a chunk in two.";
-    "splitChunk" [] (ADMIN_ONLY) - [S] (internal) "sharding";
+    "splitChunk" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
     "splitVector" [] (READ | SECONDARY_OK | ARGS_FIRST) - [D R] (by_args) "Keys that split a range into pieces of a size.";
     "startRecordingTraffic" [] (SECONDARY_OK | TYPED) - [D R] (cluster TrafficRecord) "Refused: there is no folder for recordings.";
     "startSession" [] (SECONDARY_OK) - [D R] (login) "Starts a session.";

@@ -55,6 +55,7 @@ pub(crate) fn as_aggregation<'a>(view: &Namespace, args: &FindArgs<'a>) -> Resul
         let_vars: args.let_vars,
         hint,
         allow_disk_use: args.allow_disk_use,
+        for_merge: false,
     })
 }
 

@@ -52,7 +52,7 @@ impl Parser<'_> {
         let positional = positional_path(path)?.is_some();
         // A variable or a literal is looked at before its place.
         let places = matches!(e.value(), Value::Document(_) | Value::Boolean(_)) || e.value().is_number();
-        if !positional && places {
+        if !positional && places && !is_sort_key(written, e.value()) {
             check_path(written)?;
         }
         match e.value() {
@@ -219,7 +219,9 @@ impl Parser<'_> {
 
     /// Puts a leaf into the tree.
     fn add(&mut self, path: &str, node: Node) -> Result<()> {
-        check_path(path)?;
+        if path != SORT_KEY || !matches!(node, Node::Meta(_)) {
+            check_path(path)?;
+        }
         patience::spend(1)?;
         self.simple &= matches!(node, Node::Include | Node::Exclude) && !path.contains('.');
         let adds = matches!(node, Node::Computed(_) | Node::ElemMatch(_) | Node::Meta(_));
@@ -292,6 +294,14 @@ pub fn positional_path(path: &str) -> Result<Option<&str>> {
         ));
     }
     Ok(found)
+}
+
+/// The one name with a dollar that may be projected: routers merge by it.
+const SORT_KEY: &str = "$sortKey";
+
+fn is_sort_key(path: &str, v: Value<'_>) -> bool {
+    let wanted = |d: &RawDoc| d.get("$meta").and_then(|v| v.as_str()) == Some("sortKey");
+    path == SORT_KEY && matches!(v, Value::Document(d) if wanted(d))
 }
 
 fn dollar_name() -> Error {

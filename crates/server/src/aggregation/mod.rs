@@ -6,6 +6,7 @@
 //! ```
 
 pub(crate) mod collection_stats;
+pub(crate) mod for_merge;
 pub(crate) mod foreign_collections;
 pub(crate) mod read_concerns;
 pub(crate) mod sources;
@@ -46,6 +47,8 @@ pub(crate) struct AggSpec<'a> {
     pub(crate) let_vars: Option<&'a RawDoc>,
     pub(crate) hint: Option<Hint>,
     pub(crate) allow_disk_use: Option<bool>,
+    /// A router merges the rows with those of other shards (`needsMerge`).
+    pub(crate) for_merge: bool,
 }
 
 /// Names resolved, stages compiled.
@@ -60,6 +63,7 @@ pub(crate) struct Aggregation {
     q: QueryCtx,
     hint: Option<Hint>,
     allow_disk_use: Option<bool>,
+    for_merge: bool,
 }
 
 /// The name a pipeline without a collection goes by.
@@ -254,7 +258,11 @@ impl Aggregations {
         if !ctx.in_txn() {
             check_places(&spec.ns, &spec.pipeline, &q)?;
         }
-        let parse = if view.is_some() { Pipeline::parse_on_view } else { Pipeline::parse };
+        let parse = match view {
+            Some(_) => Pipeline::parse_on_view,
+            None if spec.for_merge => Pipeline::parse_forwarded,
+            None => Pipeline::parse,
+        };
         let pipeline = parse(&spec.pipeline, &q);
         // What is only known once stages are optimized comes behind that.
         if pipeline.as_ref().map_or_else(|e| e.message.starts_with("Failed to optimize"), |_| true) {
@@ -269,9 +277,9 @@ impl Aggregations {
         check_stages(ctx, &spec, pipeline.source())?;
         let meant =
             view.as_ref().map(|v| OnView::of(&spec, pipeline.source(), v, named, is_series)).transpose()?;
-        let AggSpec { ns, pipeline: raw, hint, allow_disk_use, .. } = spec;
+        let AggSpec { ns, pipeline: raw, hint, allow_disk_use, for_merge, .. } = spec;
         let raw = raw.into_owned();
-        let agg = Aggregation { coll, below, view, raw, pipeline, q, hint, allow_disk_use };
+        let agg = Aggregation { coll, below, view, raw, pipeline, q, hint, allow_disk_use, for_merge };
         match meant {
             None | Some(OnView::Series) => Ok(agg),
             Some(OnView::SeriesItself) => Ok(Aggregation { below: ns, ..agg }),
@@ -341,7 +349,7 @@ impl Aggregations {
         agg: Aggregation,
     ) -> Result<(CursorBody, Option<Box<dyn Source>>)> {
         let docs = self.documents(ctx, &agg)?;
-        let Aggregation { coll, below, mut pipeline, q, hint, allow_disk_use, .. } = agg;
+        let Aggregation { coll, below, mut pipeline, q, hint, allow_disk_use, for_merge, .. } = agg;
         let others = ForeignCollections::new(&self.reads, self.about.clone(), ctx, self.reads.point(ctx));
         let spill = self.reads.resources(allow_disk_use).spill;
         let env = RunEnv { spill, collections: Some(others.clone()) };
@@ -362,7 +370,7 @@ impl Aggregations {
                 let mut query = find.into_query(coll.ns.as_str(), &coll.info, &q, hint)?;
                 pipeline.order_buckets(&mut query, &coll.info)?;
                 let (scan, source) = self.reads.open_scan(ctx, &coll, query, allow_disk_use)?;
-                if pipeline.is_empty() {
+                if pipeline.is_empty() && !for_merge {
                     let cursor = QueryCursor::new(scan, ERROR_CONTEXT);
                     return Ok((CursorBody::Query(Box::new(cursor)), Some(source)));
                 }
@@ -370,7 +378,10 @@ impl Aggregations {
             }
         };
         let runner = pipeline.start(&env)?;
-        Ok((CursorBody::Pipeline(Box::new(PipelineCursor::new(runner, from, others))), source))
+        Ok((
+            CursorBody::Pipeline(Box::new(PipelineCursor::new(runner, from, others).for_merge(for_merge))),
+            source,
+        ))
     }
 
     /// Hands over all results.
@@ -479,11 +490,15 @@ impl Aggregation {
     fn behind_view(mut self) -> Result<Aggregation> {
         let Some(view) = &self.view else { return Ok(self) };
         self.raw = joined(&view.pipeline, &self.raw);
-        self.pipeline = Pipeline::parse(&self.raw, &self.q)?;
+        self.pipeline = self.parsed()?;
         if let Some(series) = self.coll.as_ref().and_then(|c| c.options.time_series.as_ref()) {
             self.hint = hint_of_read(self.hint, series);
         }
         Ok(self)
+    }
+    fn parsed(&self) -> Result<Pipeline> {
+        let parse = if self.for_merge { Pipeline::parse_forwarded } else { Pipeline::parse };
+        parse(&self.raw, &self.q)
     }
     pub(crate) fn take_sink(&mut self) -> Option<Sink> {
         self.pipeline.take_sink()
@@ -500,7 +515,7 @@ impl Aggregation {
     }
     /// The find below, and what is above it.
     pub(crate) fn as_query(&self) -> Result<Planned> {
-        let mut pipeline = Pipeline::parse(&self.raw, &self.q)?;
+        let mut pipeline = self.parsed()?;
         let find = pipeline.take_find();
         let query = match &self.coll {
             Some(coll) => {

@@ -1,6 +1,7 @@
 //! `aggregate`: a pipeline of stages.
 
 use super::prelude::*;
+use crate::aggregation::for_merge::marked;
 use crate::aggregation::writing::Writing;
 use crate::aggregation::{AggSpec, Aggregation, collectionless, read_concerns, watches};
 use crate::cursors::body::CursorBody;
@@ -12,9 +13,14 @@ use std::borrow::Cow;
 
 /// The pipeline of a command on `ns`.
 pub(crate) fn spec_of<'a>(args: &AggregateArgs<'a>, ns: Namespace) -> AggSpec<'a> {
+    let for_merge = args.from_mongos && args.needs_merge == Some(true);
     AggSpec {
         ns,
-        pipeline: Cow::Borrowed(args.pipeline),
+        for_merge,
+        pipeline: match for_merge {
+            true => Cow::Owned(marked(args.pipeline)),
+            false => Cow::Borrowed(args.pipeline),
+        },
         collation: args.collation,
         let_vars: args.let_vars,
         hint: args.hint.clone(),

@@ -26,6 +26,7 @@ pub(super) fn spec_of<'a>(args: &MapReduceArgs<'a>, ns: Namespace) -> AggSpec<'a
         let_vars: None,
         hint: None,
         allow_disk_use: Some(true),
+        for_merge: false,
     }
 }
 

@@ -1,5 +1,6 @@
 //! A running aggregation: stages that pull from a plan, or from documents that are at hand.
 
+use crate::aggregation::for_merge::with_facts;
 use crate::aggregation::foreign_collections::ForeignCollections;
 use crate::cursors::batch::Batch;
 use crate::cursors::body::More;
@@ -38,6 +39,8 @@ pub(crate) struct PipelineCursor {
     others: Option<Arc<ForeignCollections>>,
     /// A row that did not fit into the last batch.
     stash: Option<Row>,
+    /// Rows go out with what a router merges them by.
+    for_merge: bool,
 }
 
 /// A plan as the input of stages.
@@ -71,7 +74,11 @@ impl Input for PlanRows<'_> {
 
 impl PipelineCursor {
     pub(crate) fn new(runner: Runner, feed: Feed, others: Arc<ForeignCollections>) -> PipelineCursor {
-        PipelineCursor { runner, feed, spent: false, others: Some(others), stash: None }
+        PipelineCursor { runner, feed, spent: false, others: Some(others), stash: None, for_merge: false }
+    }
+    /// Whether rows go out with what a router merges them by.
+    pub(crate) fn for_merge(self, for_merge: bool) -> PipelineCursor {
+        PipelineCursor { for_merge, ..self }
     }
     /// A plan whose rows are the results.
     pub(crate) fn passing_on(scan: Scan) -> Result<PipelineCursor> {
@@ -82,6 +89,7 @@ impl PipelineCursor {
             spent: false,
             others: None,
             stash: None,
+            for_merge: false,
         })
     }
     /// Rows that each stage gave so far.
@@ -137,6 +145,7 @@ impl PipelineCursor {
                     }
                 },
             };
+            let row = if self.for_merge { Row::new(with_facts(&row)) } else { row };
             check_size(&row)?;
             if !batch.has_room(row.bytes().len()) {
                 self.stash = Some(row);
