@@ -119,7 +119,7 @@ fn same_as(there: &RoutingTable, wanted: &CollectionEntry) -> Result<ChunkVersio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::tests::stored;
+    use crate::testing::stored;
     use pando_routing::Placement;
 
     #[test]

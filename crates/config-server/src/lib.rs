@@ -32,6 +32,8 @@ mod prepare;
 mod remove_shard;
 mod shard_checks;
 mod shards;
+#[cfg(test)]
+mod testing;
 mod zones;
 
 pub use balancing::{Balancing, Compliance};
