@@ -24,6 +24,7 @@ mod collections;
 mod databases;
 mod documents;
 mod manager;
+mod members;
 mod metadata;
 mod migrations;
 mod mutexes;
