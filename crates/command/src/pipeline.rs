@@ -260,7 +260,7 @@ async fn execute<S: Node>(
         }
     }
     let served = spec.handler.filter(|_| spec.roles.any(node.roles()));
-    let Some(handler) = served else { return Err(spec.refusal().into()) };
+    let Some(handler) = served else { return Err(spec.refusal(node.roles()).into()) };
     if wants_help(spec, &req) {
         let mut body = crate::Reply::new().body;
         body.str("help", &format!("help for: {} {}", spec.name, spec.help));

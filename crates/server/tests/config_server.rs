@@ -158,7 +158,7 @@ fn a_config_server_is_one_from_its_first_moment() {
         for name in ["uuid_1_min_1", "uuid_1_shard_1_min_1", "uuid_1_lastmod_1"] {
             assert!(names.contains(&name), "{names:?}");
         }
-        let (code, words) = c.err(doc! { "insert": "x", "documents": [{ "_id": 1 }], "$db": "foo" }).await;
+        let (code, words) = c.err(doc! { "create": "x", "$db": "foo" }).await;
         assert_eq!(
             (code, words.as_str()),
             (73, "Can't create user databases on a --configsvr instance foo.x")
