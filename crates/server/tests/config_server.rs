@@ -5,7 +5,7 @@
 use pando_base::Timestamp;
 use pando_bson::{Binary, Bson, Document, ObjectId, doc};
 use pando_command::roles::ClusterRole;
-use pando_testserver::{Client, Running, Set, World, run, spawn};
+use pando_testserver::{Client, Running, Set, World, pause, run, spawn};
 
 /// A config server, and sets that may become shards.
 struct Cluster {
@@ -61,6 +61,10 @@ impl Cluster {
             config.shut_down().await;
         } else {
             config.abandon();
+        }
+        // Its listener goes when its task is next awake.
+        while std::net::TcpListener::bind(("127.0.0.1", port)).is_err() {
+            pause(10).await;
         }
         self.config = Some(start(&self.world, port, "c", Some(ClusterRole::Config)).await);
         self.connect().await
