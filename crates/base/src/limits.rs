@@ -749,6 +749,8 @@ pub const SHARD_COMMAND_MS_MAX: u64 = 60_000;
 pub const SHARD_WRITE_MS_MAX: u64 = 60_000;
 /// Chunks of a dropped collection that one transaction removes; a quarter of a kilobyte each.
 pub const CHUNKS_REMOVED_AT_ONCE: usize = 10_000;
+/// How often the config servers look who the members of a shard's set are.
+pub const SHARD_MEMBERS_LOOK_MS: u64 = 30_000;
 /// How old a config server's idea of the topology time may be that it hands on.
 pub const TOPOLOGY_TIME_READ_MS: u64 = 1_000;
 /// The same for routers.

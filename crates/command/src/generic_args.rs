@@ -82,11 +82,12 @@ impl GenericArgs {
 
     /// Reads all generic arguments of `body`; the first element (the command itself) is skipped. What is wrong with one of them `waits`
     /// until the command has looked at its own arguments, but for the version of the API.
-    pub fn parse(body: &RawDoc, waits: bool) -> Result<GenericArgs> {
+    /// `of_server`: another server sent it.
+    pub fn parse(body: &RawDoc, waits: bool, of_server: bool) -> Result<GenericArgs> {
         if let Some(twice) = crate::request::doubled(body) {
             return Err(crate::request::duplicate("APIParametersFromClient", twice));
         }
-        let mut reading = Reading { waits, ..Reading::default() };
+        let mut reading = Reading { waits, of_server, ..Reading::default() };
         for e in body.iter().skip(1).filter(|e| is_generic(e.name_bytes())) {
             match reading.take(e.name(), e.value(), body) {
                 Err(wrong) if waits && !e.name().starts_with("api") => {
@@ -184,6 +185,7 @@ struct Reading {
     wrong_txn_number: Option<Error>,
     /// What is wrong with other fields waits, too: each has its rank.
     waits: bool,
+    of_server: bool,
     waiting: Vec<(u8, Error)>,
     wrong_limit: Option<Error>,
     wrong_read_concern: Option<Error>,
@@ -197,6 +199,8 @@ impl Reading {
             }
             "$clusterTime" => self.args.cluster_time = Some(parse_cluster_time(&v)?),
             "readConcern" | "writeConcern" | "maxTimeMS" => self.told_late(name, v, body),
+            // How long the server waits that has sent it, whose client may wait longer.
+            "maxTimeMSOpOnly" if self.of_server => self.args.max_time_ms = Some(parse_max_time_ms(&v)?),
             "maxTimeMSOpOnly" => {
                 return Err(Error::new(
                     ErrorCode::InvalidOptions,
@@ -633,7 +637,9 @@ mod tests {
         for (k, v) in d {
             all.push(k, v);
         }
-        let e = GenericArgs::parse(&all.to_raw(), false).map(|args| args.late.unwrap()).unwrap_or_else(|e| e);
+        let e = GenericArgs::parse(&all.to_raw(), false, false)
+            .map(|args| args.late.unwrap())
+            .unwrap_or_else(|e| e);
         (e.code.0, e.message.to_string())
     }
 
@@ -708,7 +714,7 @@ mod tests {
     fn a_drivers_envelope_is_understood() {
         let d = doc! { "insert": "c", "ordered": true, "$db": "x", "maxTimeMS": 50.0, "comment": "hi",
         "$clusterTime": { "clusterTime": Timestamp::new(5, 1), "signature": { "keyId": 0i64 } } };
-        let g = GenericArgs::parse(&d.to_raw(), false).unwrap();
+        let g = GenericArgs::parse(&d.to_raw(), false, false).unwrap();
         assert_eq!(g.cluster_time, Some((Timestamp::new(5, 1), Signature::default())));
         assert_eq!(g.max_time_ms, Some(50));
         assert_eq!(g.comment, Some(Bson::from("hi")));

@@ -85,7 +85,7 @@ pub async fn run<S: Node>(
         client.instance.metrics.op_counters.command.inc();
     }
     let parsed = database(&msg).and_then(|db| {
-        let args = GenericArgs::parse(msg.body, envelope_waits(spec))?;
+        let args = GenericArgs::parse(msg.body, envelope_waits(spec), client.is_internal())?;
         check_sequences(&msg)?;
         Ok((db, own_session(node, client, args)?))
     });
@@ -260,7 +260,7 @@ async fn execute<S: Node>(
         }
     }
     let served = spec.handler.filter(|_| spec.roles.any(node.roles()));
-    let Some(handler) = served else { return Err(spec.refusal().into()) };
+    let Some(handler) = served else { return Err(spec.refusal(node.roles()).into()) };
     if wants_help(spec, &req) {
         let mut body = crate::Reply::new().body;
         body.str("help", &format!("help for: {} {}", spec.name, spec.help));
@@ -429,7 +429,7 @@ fn check_allowed<S: Node>(spec: &Command<S>, node: &S, ctx: &OpCtx, req: &Reques
     if spec.handler.is_none() {
         return Ok(());
     }
-    check_transaction_fields(spec, ctx, req)?;
+    check_transaction_fields(spec, node.roles(), ctx, req)?;
     // What is wrong with a statement as a whole begins no transaction.
     if flags.has(Flags::ARGS_FIRST) && !ctx.args.in_txn() {
         return Ok(());
@@ -471,11 +471,11 @@ fn check_api(spec: &CommandRow, api: &ApiParams, required: bool, body: &RawDoc) 
     Ok(())
 }
 
-fn check_transaction_fields(spec: &CommandRow, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
+fn check_transaction_fields(spec: &CommandRow, roles: Roles, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
     let CommandRow { name, flags, .. } = *spec;
     let args = &ctx.args;
     if args.in_txn() {
-        return transaction_rules::check(name, flags, args, req);
+        return transaction_rules::check(name, flags, args, roles, req);
     }
     // Those that have arguments look at them first.
     let own_check = matches!(name, "commitTransaction" | "abortTransaction");

@@ -116,16 +116,17 @@ impl CommandRow {
             help: "-",
         }
     }
-    /// Why a command without a handler does not run: the role that this process has not, or 115.
-    pub fn refusal(&self) -> Error {
+    /// Why a command without a handler does not run on a process of these roles: it has not the command's role, or 115.
+    pub fn refusal(&self, process: Roles) -> Error {
         let name = self.name;
-        if self.roles == Roles::C {
+        let is_of_others = !self.roles.any(process);
+        if is_of_others && self.roles == Roles::C {
             return Error::new(
                 ErrorCode::IllegalOperation,
                 format!("{name} can only be run on config servers"),
             );
         }
-        if self.roles == Roles::S || self.roles == Roles::S.or(Roles::R) {
+        if is_of_others && (self.roles == Roles::S || self.roles == Roles::S.or(Roles::R)) {
             let text = "Cannot accept sharding commands if not started with --shardsvr";
             return Error::new(ErrorCode::NoShardingEnabled, text);
         }

@@ -1,7 +1,7 @@
 //! Which commands may be statements of a transaction, where, and which may begin one.
 
 use crate::generic_args::GenericArgs;
-use crate::{Flags, Request};
+use crate::{Flags, Request, Roles};
 use pando_base::{Error, ErrorCode, Result};
 
 /// Whether a command ends the transaction that it is a statement of.
@@ -38,7 +38,13 @@ pub fn check_is_within(name: &str, args: &GenericArgs) -> Result<()> {
     }
 }
 
-pub(crate) fn check(name: &str, flags: Flags, args: &GenericArgs, req: &Request<'_>) -> Result<()> {
+pub(crate) fn check(
+    name: &str,
+    flags: Flags,
+    args: &GenericArgs,
+    process: Roles,
+    req: &Request<'_>,
+) -> Result<()> {
     let refuse = |text: String| Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text));
     if !flags.has(Flags::IN_TXN) {
         return refuse(match name {
@@ -50,7 +56,8 @@ pub(crate) fn check(name: &str, flags: Flags, args: &GenericArgs, req: &Request<
         });
     }
     match req.db {
-        "config" => {
+        // Where it is a cluster's metadata, shards change several documents of it at once.
+        "config" if !process.any(Roles::CONFIG) => {
             return refuse("Cannot run command against the config database in a transaction.".to_owned());
         }
         "local" => {

@@ -266,7 +266,7 @@ fn split_details(split: &Split, before: ChunkVersion, written: &[Chunk]) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::tests::{GENERATION, stored};
+    use crate::testing::{GENERATION, stored};
     use pando_bson::doc;
 
     fn split(points: &[i32]) -> Split {

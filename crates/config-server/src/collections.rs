@@ -25,6 +25,9 @@ impl CatalogManager {
         let mut chunks = chunk_docs.iter().map(|doc| Chunk::parse(doc)).collect::<Result<Vec<Chunk>>>()?;
         // They must tile all keys before they may be believed.
         let table = RoutingTable::new(entry.clone(), &chunks)?;
+        if table.chunks.len() != chunks.len() {
+            return Err(Error::bad_value(format!("chunks of {} overlap", entry.ns)));
+        }
         let name = Namespace::parse(&entry.ns)?;
         self.prepare().await?;
         // Zones of the name are by this key from now on.
@@ -119,7 +122,7 @@ fn same_as(there: &RoutingTable, wanted: &CollectionEntry) -> Result<ChunkVersio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::tests::stored;
+    use crate::testing::stored;
     use pando_routing::Placement;
 
     #[test]

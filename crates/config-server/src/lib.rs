@@ -24,6 +24,7 @@ mod collections;
 mod databases;
 mod documents;
 mod manager;
+mod members;
 mod metadata;
 mod migrations;
 mod mutexes;
@@ -32,6 +33,8 @@ mod prepare;
 mod remove_shard;
 mod shard_checks;
 mod shards;
+#[cfg(test)]
+mod testing;
 mod zones;
 
 pub use balancing::{Balancing, Compliance};

@@ -163,7 +163,7 @@ impl Migration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::tests::{GENERATION, stored};
+    use crate::testing::{GENERATION, stored};
     use pando_bson::doc;
     use pando_routing::{Generation, Placement};
 

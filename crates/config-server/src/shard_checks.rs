@@ -182,7 +182,7 @@ impl NewShard {
 }
 
 /// Those that hold data, in the order of the set's configuration.
-fn members(hello: &RawDoc) -> Vec<String> {
+pub(crate) fn members(hello: &RawDoc) -> Vec<String> {
     let lists = ["hosts", "passives"].into_iter().filter_map(|name| hello.get(name)?.as_array());
     lists.flat_map(|list| list.iter().filter_map(|e| e.value().as_str().map(str::to_owned))).collect()
 }

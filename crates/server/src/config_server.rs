@@ -1,17 +1,18 @@
 //! This process as a config server: the catalog manager, the times that it hands on, and who may not have a database here.
 
 use crate::Config;
+use crate::lifecycle::Lifecycle;
 use crate::replication::Replication;
 use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
-use pando_access::InternalCollections;
 use pando_access::WriteUnit;
 use pando_access::observer::{Defined, OpObserver};
+use pando_access::{InternalCollections, Uninterrupted};
 use pando_base::{Error, ErrorCode, OpTime, Result, SessionId, Timestamp, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::roles::ClusterRole;
 use pando_config_server::{CatalogManager, Node, ns};
-use pando_env::BoxFuture;
+use pando_env::{BoxFuture, Component};
 use pando_session::retryable::Retryable;
 use pando_session::transaction::DurableState;
 use pando_storage::ReadAt;
@@ -89,6 +90,23 @@ impl ConfigServer {
     /// The next reply tells what is there by then.
     pub(crate) fn topology_changed(&self) {
         self.topology.lock().unwrap_or_else(PoisonError::into_inner).read = None;
+    }
+}
+
+/// Sets that are shards may get other members at any time.
+pub(crate) async fn follow_members(config_server: Arc<ConfigServer>, lifecycle: Arc<Lifecycle>) {
+    let every = Duration::from_millis(limits::SHARD_MEMBERS_LOOK_MS);
+    let replication = &config_server.replication;
+    while lifecycle.pause(every).await {
+        if !replication.member.accepts_writes() || !replication.member.is_replicated() {
+            continue;
+        }
+        if let Err(e) = config_server.manager.follow_members(&Uninterrupted).await {
+            let text = "The members of shards could not be written down; will try again";
+            replication.env().log.warn(Component::Sharding, 9100091, text, |a| {
+                a.data("error", &e);
+            });
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! COMPAT.md's table of commands is the registry's. `BLESS=1 cargo test -p pando-server --test compat` rewrites it.
 
 use pando_base::ErrorCode;
-use pando_command::CommandRow;
+use pando_command::{CommandRow, Roles};
 use pando_testkit::compat::check;
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ const BEGIN: &str = "<!-- commands: from the registry -->\n";
 const END: &str = "<!-- end of commands -->\n";
 
 fn refusal(c: &CommandRow) -> &'static str {
-    match c.refusal().code {
+    match c.refusal(Roles::MEMBER).code {
         ErrorCode::IllegalOperation => "20: config servers only",
         ErrorCode::NoShardingEnabled => "193: shards only",
         _ => "not built: 115",

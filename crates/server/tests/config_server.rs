@@ -5,7 +5,7 @@
 use pando_base::Timestamp;
 use pando_bson::{Binary, Bson, Document, ObjectId, doc};
 use pando_command::roles::ClusterRole;
-use pando_testserver::{Client, Running, Set, World, run, spawn};
+use pando_testserver::{Client, Running, Set, World, pause, run, spawn};
 
 /// A config server, and sets that may become shards.
 struct Cluster {
@@ -61,6 +61,10 @@ impl Cluster {
             config.shut_down().await;
         } else {
             config.abandon();
+        }
+        // Its listener goes when its task is next awake.
+        while std::net::TcpListener::bind(("127.0.0.1", port)).is_err() {
+            pause(10).await;
         }
         self.config = Some(start(&self.world, port, "c", Some(ClusterRole::Config)).await);
         self.connect().await
@@ -158,7 +162,7 @@ fn a_config_server_is_one_from_its_first_moment() {
         for name in ["uuid_1_min_1", "uuid_1_shard_1_min_1", "uuid_1_lastmod_1"] {
             assert!(names.contains(&name), "{names:?}");
         }
-        let (code, words) = c.err(doc! { "insert": "x", "documents": [{ "_id": 1 }], "$db": "foo" }).await;
+        let (code, words) = c.err(doc! { "create": "x", "$db": "foo" }).await;
         assert_eq!(
             (code, words.as_str()),
             (73, "Can't create user databases on a --configsvr instance foo.x")

@@ -14,6 +14,7 @@
 //! | TTL | every `ttlMonitorSleepSecs` | delete expired documents |
 //! | profiler | when there are entries | write them to `system.profile` |
 //! | index builds | when one begins or is ready, a vote comes, the set changes | votes, and leave to commit |
+//! | shards' members | every half minute, on the primary of config servers | name them in `config.shards` |
 //! | noop writer | every `periodicNoopIntervalSecs` when idle | an entry, so that time moves on |
 
 use crate::Server;
@@ -49,6 +50,10 @@ pub(crate) fn spawn_all(server: &Arc<Server>) {
     env.spawn("ttl", crate::upkeep::ttl::run(server.upkeep.ttl.clone()));
     env.spawn("index builds", crate::upkeep::index_builds::run(server.upkeep.index_builds.clone()));
     env.spawn("noop writer", crate::replication::noop_writer::run(server.replication.clone()));
+    if let Some(config_server) = &server.config_server {
+        let following = crate::config_server::follow_members(config_server.clone(), server.lifecycle.clone());
+        env.spawn("shards' members", following);
+    }
     env.spawn("profiler", crate::settings::profiling::run(server.settings.clone(), server.lifecycle.clone()));
 }
 
