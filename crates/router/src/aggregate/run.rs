@@ -3,6 +3,7 @@
 use super::foreign::{Foreign, OtherCollections};
 use super::plan::{Plan, plan};
 use super::wire;
+use super::writing::Writing;
 use crate::Router;
 use crate::catalog::{Route, Target};
 use crate::commands::{View, explain, handed_on};
@@ -15,7 +16,9 @@ use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::{OpCtx, Reply, Request};
 use pando_query::QueryCtx;
-use pando_query::stage::{MergeHost, OrderedBy, Pipeline, PipelineSource, RunEnv, Split, involved};
+use pando_query::stage::{
+    Asked as Who, MergeHost, OrderedBy, Pipeline, PipelineSource, RunEnv, Split, involved,
+};
 use pando_request::AggregateArgs;
 use pando_rpc::Retry;
 use std::collections::BTreeSet;
@@ -123,6 +126,9 @@ async fn attempt(
     asked: &Asked<'_>,
 ) -> Result<Done> {
     let args = &asked.args;
+    if asked.ns.as_str() == "admin.$cmd.aggregate" {
+        return of_cluster(router, ctx, req, asked).await;
+    }
     let Some(table) = route.table.as_deref() else {
         return whole(router, ctx, req, asked, &route.primary()).await;
     };
@@ -135,9 +141,32 @@ async fn attempt(
         Plan::Whole(target) => whole(router, ctx, req, asked, &target).await,
         Plan::Parts { split, targets } => {
             let own = own_documents(&pipeline, &q)?;
-            parts(router, ctx, req, asked, Parted { split: *split, targets, q, own }).await
+            parts(
+                router,
+                ctx,
+                req,
+                asked,
+                Parted { split: *split, here: targets.is_empty(), targets, q, own },
+            )
+            .await
         }
     }
+}
+
+/// Stages that are about processes rather than collections: this one, or all shards.
+async fn of_cluster(router: &Router, ctx: &OpCtx, req: &Request<'_>, asked: &Asked<'_>) -> Result<Done> {
+    let q = router.query_ctx(ctx, None, asked.args.collation, asked.args.let_vars)?;
+    let pipeline = Pipeline::parse(asked.args.pipeline, &q)?;
+    let split = pipeline.split(&|_| false)?;
+    let shards = router.catalog.shards().await?;
+    let all = || shards.iter().map(|s| Target::unversioned(s.entry.id.clone()));
+    let (targets, own) = match (split.asked, pipeline.source()) {
+        (Who::Nobody, PipelineSource::CurrentOp(_)) => (Vec::new(), router.running_operations()),
+        (Who::Nobody, _) => (Vec::new(), own_documents(&pipeline, &q)?),
+        _ => (all().collect(), Vec::new()),
+    };
+    let here = targets.is_empty();
+    parts(router, ctx, req, asked, Parted { split, targets, q, own, here }).await
 }
 
 /// Which of the collections that stages name are sharded.
@@ -208,6 +237,8 @@ struct Parted {
     q: QueryCtx,
     /// Documents that the pipeline brings along.
     own: Vec<DocBuf>,
+    /// There are no others.
+    here: bool,
 }
 
 /// Shards do their part, and this router merges.
@@ -218,12 +249,14 @@ async fn parts(
     asked: &Asked<'_>,
     parted: Parted,
 ) -> Result<Done> {
-    let Parted { split, targets, q, own } = parted;
+    let Parted { mut split, targets, q, own, here } = parted;
     refuse_what_cannot_be_merged(ctx, &split)?;
     if let Some(verbosity) = &asked.explains {
         let told = super::explain::parts(router, ctx, req, asked, verbosity, &split, &targets).await;
         return told.map(Done::Told);
     }
+    // Whoever merges writes.
+    let sink = split.merger.take_sink().or_else(|| split.shards.take_sink());
     let stages = wire::stages(&split.shards.spelled());
     let body = |target: &Target| part_command(ctx, req, asked, &stages, &q, target);
     let (remotes, first, _) = match targets.is_empty() {
@@ -240,18 +273,20 @@ async fn parts(
         shape.stages = Some(Box::new(split.merger.start(&env_of(&foreign))?));
         shape.wakes = Some(foreign.wakes());
     }
-    let cursor = match own.is_empty() {
-        true => RouterCursor::new(remotes, first, shape)?,
-        false => RouterCursor::with_documents(remotes, own, shape)?,
+    let cursor = match here {
+        false => RouterCursor::new(remotes, first, shape)?,
+        true => RouterCursor::with_documents(remotes, own, shape)?,
     };
+    if let Some(sink) = sink {
+        Writing { router, ctx, req, asked, q: &q }.run(sink, cursor).await?;
+        let nothing = RouterCursor::with_documents(Remotes::none(router, ctx), Vec::new(), Shape::default())?;
+        return Ok(Done::Cursor(Box::new(nothing)));
+    }
     Ok(Done::Cursor(Box::new(cursor)))
 }
 
 fn refuse_what_cannot_be_merged(ctx: &OpCtx, split: &Split) -> Result<()> {
     let refuse = |text: &'static str| Err(Error::new(ErrorCode::CommandNotSupported, text));
-    if split.merger.sink().is_some() || split.shards.sink().is_some() {
-        return refuse("$out and $merge of what lies on several shards are not supported by this router yet");
-    }
     match split.host {
         // What is read besides would not be of the transaction.
         MergeHost::AnyShard | MergeHost::Primary if ctx.in_txn() => refuse(
