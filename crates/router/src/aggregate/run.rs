@@ -207,20 +207,11 @@ async fn whole(
     let body = |target: &Target| {
         let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
         own(&mut b);
-        envelope::append(&mut b, ctx, req, kind_of(args.pipeline), target);
+        envelope::append(&mut b, ctx, req, Kind::Pipeline, target);
         b.finish()
     };
     let (remotes, first, _) = Remotes::open(router, ctx, targets, &preference, false, body).await?;
     Ok(Done::Cursor(Box::new(RouterCursor::new(remotes, first, Shape::default())?)))
-}
-
-/// `$out` and `$merge` write, and so have a write concern.
-fn kind_of(pipeline: &RawDoc) -> Kind {
-    let writes = pipeline
-        .iter()
-        .filter_map(|e| e.value().as_doc()?.first())
-        .any(|e| matches!(e.name(), "$out" | "$merge"));
-    if writes { Kind::Write } else { Kind::Read }
 }
 
 /// The collection, or 1 where there is none.
@@ -307,7 +298,7 @@ fn part_command(
 ) -> DocBuf {
     let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
     append_part(&mut b, asked, stages, q);
-    envelope::append(&mut b, ctx, req, Kind::Read, target);
+    envelope::append(&mut b, ctx, req, Kind::Pipeline, target);
     b.finish()
 }
 

@@ -12,6 +12,8 @@ use pando_command::{OpCtx, Request};
 pub(crate) enum Kind {
     Read,
     Write,
+    /// A pipeline, which may end in writing.
+    Pipeline,
     /// Neither a read concern nor a write concern.
     Plain,
 }
@@ -80,14 +82,14 @@ fn append_concerns(b: &mut DocBuilder, req: &Request<'_>, kind: Kind) {
     let given = |name: &str| req.body.elem(name);
     match (kind, given("readConcern")) {
         (_, Some(e)) => drop(b.elem(e)),
-        (Kind::Read, None) => {
+        (Kind::Read | Kind::Pipeline, None) => {
             b.doc("readConcern", |d| _ = d.str("level", "local").str("provenance", "implicitDefault"));
         }
         _ => {}
     }
     match (kind, given("writeConcern")) {
-        (Kind::Write, Some(e)) => drop(b.elem(e)),
-        (Kind::Write, None) => {
+        (Kind::Write | Kind::Pipeline, Some(e)) => drop(b.elem(e)),
+        (Kind::Write | Kind::Pipeline, None) => {
             b.doc("writeConcern", |d| {
                 d.str("w", "majority").i32("wtimeout", 0).str("provenance", "implicitDefault");
             });
