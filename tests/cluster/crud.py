@@ -286,8 +286,9 @@ def transactions():
     c = db.ranged
     with client.start_session() as s:
         def one(s):
-            c.update_one({"k": 20, "_id": 20}, {"$set": {"t": 1}}, session=s)
-            return c.find_one({"k": 20, "_id": 20}, session=s)["t"]
+            c.insert_one({"_id": 9400, "k": 20}, session=s)
+            c.update_one({"k": 20, "_id": 9400}, {"$set": {"t": 1}}, session=s)
+            return c.find_one({"k": 20, "_id": 9400}, session=s)["t"]
 
         check("a transaction on one shard", lambda: s.with_transaction(one) == 1)
 

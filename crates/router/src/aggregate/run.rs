@@ -13,7 +13,7 @@ use crate::remote::call::read_preference;
 use crate::remote::envelope::{self, Kind};
 use crate::remote::stale::Tries;
 use pando_base::{Error, ErrorCode, Namespace, Result};
-use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
 use pando_command::{OpCtx, Reply, Request};
 use pando_query::QueryCtx;
 use pando_query::stage::{
@@ -125,6 +125,20 @@ async fn attempt(
     route: &Route,
     asked: &Asked<'_>,
 ) -> Result<Done> {
+    match cut_merge(asked.args.pipeline).filter(|_| asked.explains.is_none()) {
+        Some((front, last)) => merge(router, ctx, req, route, asked, &front, &last).await,
+        None => answer(router, ctx, req, route, asked).await,
+    }
+}
+
+/// Results for whoever asked.
+async fn answer(
+    router: &Router,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    route: &Route,
+    asked: &Asked<'_>,
+) -> Result<Done> {
     let args = &asked.args;
     if asked.ns.as_str() == "admin.$cmd.aggregate" {
         return of_cluster(router, ctx, req, asked).await;
@@ -151,6 +165,50 @@ async fn attempt(
             .await
         }
     }
+}
+
+/// The stages before a `$merge`, and it alone.
+fn cut_merge(pipeline: &RawDoc) -> Option<(DocBuf, DocBuf)> {
+    let stages: Vec<&RawDoc> = pipeline.iter().filter_map(|e| e.value().as_doc()).collect();
+    let (last, front) = stages.split_last()?;
+    (last.first()?.name() == "$merge").then(|| {
+        let array = |stages: &[&RawDoc]| {
+            let mut a = ArrayBuilder::new();
+            stages.iter().for_each(|stage| _ = a.raw_doc(stage));
+            a.finish()
+        };
+        (array(front), array(&[last]))
+    })
+}
+
+/// Who merges is who knows where the target's documents live.
+async fn merge(
+    router: &Router,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    route: &Route,
+    asked: &Asked<'_>,
+    front: &RawDoc,
+    last: &RawDoc,
+) -> Result<Done> {
+    let q = router.query_ctx(ctx, route.table.as_deref(), asked.args.collation, asked.args.let_vars)?;
+    Pipeline::parse(asked.args.pipeline, &q)?;
+    let sink = Pipeline::parse(last, &q)?.take_sink();
+    let args = AggregateArgs { pipeline: front, ..asked.args.clone() };
+    let reading = Asked { named: asked.named.clone(), ns: asked.ns.clone(), args, explains: None };
+    match (answer(router, ctx, req, route, &reading).await?, sink) {
+        (Done::Cursor(cursor), Some(sink)) => {
+            Writing { router, ctx, req, asked, q: &q }.run(sink, *cursor).await?;
+            nothing(router, ctx)
+        }
+        (done, _) => Ok(done),
+    }
+}
+
+/// Results were written, and none are told.
+fn nothing(router: &Router, ctx: &OpCtx) -> Result<Done> {
+    let none = RouterCursor::with_documents(Remotes::none(router, ctx), Vec::new(), Shape::default())?;
+    Ok(Done::Cursor(Box::new(none)))
 }
 
 /// Stages that are about processes rather than collections: this one, or all shards.
@@ -270,8 +328,7 @@ async fn parts(
     };
     if let Some(sink) = sink {
         Writing { router, ctx, req, asked, q: &q }.run(sink, cursor).await?;
-        let nothing = RouterCursor::with_documents(Remotes::none(router, ctx), Vec::new(), Shape::default())?;
-        return Ok(Done::Cursor(Box::new(nothing)));
+        return nothing(router, ctx);
     }
     Ok(Done::Cursor(Box::new(cursor)))
 }

@@ -38,9 +38,9 @@ pub(super) fn target(into: &Into, db: &str) -> Result<Namespace> {
 impl Writing<'_> {
     pub(super) async fn run(&self, sink: Sink, mut results: RouterCursor) -> Result<()> {
         match sink {
-            Sink::Merge(merge) => {
+            Sink::Merge(mut merge) => {
                 let into = target(&merge.into, self.asked.named.db())?;
-                self.check_unique(&into, &merge).await?;
+                self.find_out_on(&into, &mut merge).await?;
                 while let Some(batch) = self.next_batch(&mut results).await? {
                     self.merge(&into, &merge, &batch).await?;
                 }
@@ -150,15 +150,23 @@ impl Writing<'_> {
         }
         Ok(b.finish())
     }
-    /// A sharded target is told apart by `_id` and its shard key, unless somebody says by what: that has to hold the key.
-    async fn check_unique(&self, into: &Namespace, merge: &Merge) -> Result<()> {
+    /// By what results are told apart where nobody says: by `_id`, and in a sharded target by its key as well. Whoever says by
+    /// what has to name the key.
+    async fn find_out_on(&self, into: &Namespace, merge: &mut Merge) -> Result<()> {
         let route = self.router.catalog.route_if_any(into).await?;
         let Some(table) = route.and_then(|r| r.table) else { return Ok(()) };
-        let on = on_fields(merge);
-        let missing = table.collection.key.fields().iter().find(|f| !on.contains(&&*f.path));
-        match missing {
-            None => Ok(()),
-            Some(_) => {
+        let key = table.collection.key.fields().iter().map(|f| f.path.to_string());
+        let Some(on) = merge.on.as_mut() else {
+            let mut on: Vec<String> = key.collect();
+            if !on.iter().any(|f| f == "_id") {
+                on.push("_id".to_owned());
+            }
+            merge.on = Some(on);
+            return Ok(());
+        };
+        match key.into_iter().all(|f| on.contains(&f)) {
+            true => Ok(()),
+            false => {
                 Err(Error::location(51183, "Cannot find index to verify that join fields will be unique"))
             }
         }

@@ -40,7 +40,7 @@ pub(crate) fn append(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: K
             if let Some(n) = ctx.txn_number.filter(|_| !ctx.in_txn()) {
                 b.i64("txnNumber", n);
             }
-            append_concerns(b, req, kind);
+            append_concerns(b, ctx, req, kind);
         }
     }
     if let Some(deadline) = ctx.deadline() {
@@ -78,10 +78,16 @@ pub(crate) fn append_session(b: &mut DocBuilder, lsid: Option<&SessionId>) {
     });
 }
 
-fn append_concerns(b: &mut DocBuilder, req: &Request<'_>, kind: Kind) {
+fn append_concerns(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kind) {
     let given = |name: &str| req.body.elem(name);
     match (kind, given("readConcern")) {
-        (_, Some(e)) => drop(b.elem(e)),
+        (_, Some(e)) => match op::snapshot(ctx) {
+            // All shards read at one time.
+            Some(at) => {
+                b.doc("readConcern", |d| _ = d.str("level", "snapshot").timestamp("atClusterTime", at));
+            }
+            None => drop(b.elem(e)),
+        },
         (Kind::Read | Kind::Pipeline, None) => {
             b.doc("readConcern", |d| _ = d.str("level", "local").str("provenance", "implicitDefault"));
         }
