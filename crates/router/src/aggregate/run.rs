@@ -6,12 +6,12 @@ use super::wire;
 use super::writing::Writing;
 use crate::Router;
 use crate::catalog::{Route, Target};
-use crate::commands::{View, explain, handed_on};
 use crate::cursors::merge::Order;
 use crate::cursors::{Open, Remotes, RouterCursor, Shape};
 use crate::remote::call::read_preference;
 use crate::remote::envelope::{self, Kind};
 use crate::remote::stale::Tries;
+use crate::remote::{View, handed_on};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
 use pando_command::{OpCtx, Reply, Request};
@@ -257,7 +257,7 @@ async fn whole(
     let preference = read_preference(req.body)?;
     let targets = std::slice::from_ref(target);
     if let Some(verbosity) = &asked.explains {
-        let body = |target: &Target| explain::wrapped(ctx, req, verbosity, target, own);
+        let body = |target: &Target| envelope::explained(ctx, req, verbosity, target, own);
         let mut replies = router.gather(ctx, targets, &preference, Retry::Idempotent, body).await?;
         let reply = replies.pop().map(|(_, reply)| reply).unwrap_or_default();
         return Ok(Done::Told(handed_on(&reply)));

@@ -7,11 +7,10 @@ mod count;
 mod define;
 mod delete;
 mod distinct;
-pub(crate) mod explain;
+mod explain;
 mod find;
 mod find_and_modify;
 mod get_more;
-mod handed_on;
 mod hello;
 mod insert;
 mod kill_cursors;
@@ -25,9 +24,6 @@ mod sharding;
 mod transactions;
 mod update;
 mod views;
-
-pub(crate) use handed_on::{handed_on, own_fields};
-pub(crate) use views::View;
 
 use crate::Router;
 use pando_command::{COMMANDS, Handler, Registry, Roles};

@@ -131,3 +131,18 @@ pub(crate) fn renamed(b: &mut DocBuilder, req: &Request<'_>, name: &str) {
         }
     }
 }
+
+/// `{explain: {…}, verbosity, …}` for a shard; the versions are of the outer command.
+pub(crate) fn explained(
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    verbosity: &str,
+    target: &Target,
+    inner: impl FnOnce(&mut DocBuilder),
+) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
+    b.doc("explain", inner);
+    b.str("verbosity", verbosity);
+    append(&mut b, ctx, req, Kind::Plain, target);
+    b.finish()
+}

@@ -33,7 +33,7 @@ macro_rules! forwarded {
         $(#[$about])*
         pub(in crate::commands) async fn $function(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
             let reply = run(router, ctx, &req, $name).await?;
-            Ok(super::super::handed_on(&reply))
+            Ok(handed_on(&reply))
         }
     )*};
 }
@@ -56,7 +56,7 @@ async fn ask(router: &Router, ctx: &OpCtx, req: &Request<'_>, name: &str) -> Res
     envelope::renamed(&mut b, req, name);
     b.str("$db", "admin");
     let reply = router.call_config(ctx, &b.finish(), Retry::Idempotent).await?.reply;
-    Ok(super::super::handed_on(&reply))
+    Ok(handed_on(&reply))
 }
 
 pub(in crate::commands) async fn balancer_status(
