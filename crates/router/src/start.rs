@@ -92,7 +92,7 @@ impl Router {
         let idle = self.instance.params.int(Param::cursorTimeoutMillis).max(0) as u64;
         let now = self.instance.env.clock.mono();
         self.cursors.reap(now, Duration::from_millis(idle));
-        let minutes = limits::SESSION_TIMEOUT_MINUTES as u64;
+        let minutes = limits::SESSION_TIMEOUT_MINUTES;
         self.transactions.reap(now, Duration::from_secs(minutes * 60));
     }
 }
