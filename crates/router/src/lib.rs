@@ -22,6 +22,7 @@ mod op;
 mod query_ctx;
 mod remote;
 mod router;
+mod start;
 #[cfg(test)]
 mod testing;
 mod times;
@@ -29,6 +30,7 @@ mod transactions;
 mod write;
 
 pub use config::{Config, ConfigDb, GIT_VERSION, VERSION};
+pub use remote::Shards;
 pub use router::Router;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

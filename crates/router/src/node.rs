@@ -21,7 +21,7 @@ impl Node for Router {
         &self.instance
     }
     fn admit(&self, ctx: &OpCtx, _flags: Flags) -> Result<()> {
-        ctx.attach(Arc::new(OpState::default()));
+        ctx.attach(Arc::new(OpState::at(self.times.cluster().0)));
         Ok(())
     }
     /// Its shards look at it again.

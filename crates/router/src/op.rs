@@ -13,9 +13,15 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct OpState {
     operation: AtomicU64,
     transaction: OnceLock<Arc<Transaction>>,
+    /// What all parts of a read of a snapshot read at; zero where nothing is known.
+    snapshot: Timestamp,
 }
 
 impl OpState {
+    /// One that begins now.
+    pub(crate) fn at(now: Timestamp) -> OpState {
+        OpState { snapshot: now, ..OpState::default() }
+    }
     /// `operationTime` of the reply; zero when no shard was asked.
     pub(crate) fn operation(&self) -> Timestamp {
         Timestamp(self.operation.load(SeqCst))
@@ -28,6 +34,18 @@ impl OpState {
 /// The transaction that an operation is a statement of.
 pub(crate) fn transaction(ctx: &OpCtx) -> Option<&Arc<Transaction>> {
     ctx.attached::<OpState>()?.transaction.get()
+}
+
+/// Which moment a read of a snapshot is of: the one that was asked for, or that at which the operation began, if that is not
+/// before what the client has seen.
+pub(crate) fn snapshot(ctx: &OpCtx) -> Option<Timestamp> {
+    let reads = &ctx.read_concern;
+    if reads.level != Some(pando_command::ReadLevel::Snapshot) || ctx.in_txn() {
+        return None;
+    }
+    let begun = ctx.attached::<OpState>().map_or(Timestamp::ZERO, |s| s.snapshot);
+    let now = begun.max(reads.after_cluster_time.unwrap_or(Timestamp::ZERO));
+    reads.at_cluster_time.or(Some(now).filter(|t| !t.is_zero()))
 }
 
 /// A shard has answered.

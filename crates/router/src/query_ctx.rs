@@ -1,6 +1,6 @@
-//! What queries are evaluated in on a router: collation, `let`, `$$NOW`, randomness.
+//! What queries are evaluated in on a shards: collation, `let`, `$$NOW`, randomness.
 
-use crate::Router;
+use crate::remote::Shards;
 use pando_base::{Error, Result};
 use pando_bson::{Bson, RawDoc};
 use pando_command::OpCtx;
@@ -22,7 +22,7 @@ impl Random for FromEnv {
     }
 }
 
-impl Router {
+impl Shards {
     /// The context of an operation. A given collation wins over the collection's.
     pub(crate) fn query_ctx(
         &self,
@@ -52,7 +52,7 @@ impl Router {
             None => Ok(q),
         }
     }
-    /// A condition as far as this router can read it: what is wrong with it is told by the shards.
+    /// A condition as far as this shards can read it: what is wrong with it is told by the shards.
     pub(crate) fn condition(
         &self,
         ctx: &OpCtx,

@@ -1,117 +1,42 @@
-//! One router, assembled.
+//! One router: what its commands hold and ask.
 
-use crate::catalog::{Catalog, ConfigServers};
-use crate::commands;
 use crate::config::Config;
-use crate::cursors::RouterCursor;
-use crate::times::Times;
+use crate::cursors::cursor::RouterCursor;
+use crate::remote::Shards;
 use crate::transactions::Transactions;
-use pando_base::{Error, ErrorCode, Result, limits};
+use pando_base::{Error, ErrorCode, Result};
 use pando_bson::ObjectId;
-use pando_command::{Instance, Param, Params, Registry};
+use pando_command::{Instance, Registry};
 use pando_env::sync::Notify;
-use pando_env::{Component, Env};
-use pando_fleet::{Fleet, Monitors};
-use pando_rpc::{Options, Pool};
 use pando_session::cursors::Cursors;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 /// A stateless node between clients and shards.
 pub struct Router {
     pub instance: Arc<Instance>,
     pub registry: Registry<Router>,
     pub config: Config,
-    pub(crate) times: Arc<Times>,
-    pub(crate) fleet: Fleet,
-    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) shards: Shards,
     pub(crate) transactions: Transactions,
     pub(crate) cursors: Cursors<RouterCursor>,
     /// This process, in `topologyVersion`.
     pub(crate) process_id: ObjectId,
     /// Itself, for tasks that outlive a command.
-    me: Weak<Router>,
-    ending: AtomicBool,
-    changed: Notify,
+    pub(crate) me: Weak<Router>,
+    pub(crate) ending: AtomicBool,
+    pub(crate) changed: Notify,
+}
+
+impl Deref for Router {
+    type Target = Shards;
+    fn deref(&self) -> &Shards {
+        &self.shards
+    }
 }
 
 impl Router {
-    /// Begins; the config servers must answer before clients are served.
-    pub async fn start(env: Env, config: Config, params: Params) -> Result<Arc<Router>> {
-        let instance = Instance::new(env.clone(), params);
-        let times = Arc::new(Times::default());
-        let options = Options { name: "PandoDB Router", ..Options::default() };
-        let pool = Pool::with(env.clone(), options.clone(), pando_rpc::Bounds::default(), times.gossips());
-        let monitors = Monitors::new(env.clone(), options, pool.clone());
-        let set = monitors.of(&config.configdb.set, config.configdb.hosts.iter().map(String::as_str));
-        let fleet = Fleet { env: env.clone(), monitors, pool };
-        let servers = Arc::new(ConfigServers { fleet: fleet.clone(), set, times: times.clone() });
-        let mut process_id = ObjectId([0; 12]);
-        env.rng.fill(&mut process_id.0);
-        let router = Arc::new_cyclic(|me| Router {
-            me: me.clone(),
-            catalog: Arc::new(Catalog::new(&env, servers)),
-            transactions: Transactions::default(),
-            instance,
-            registry: commands::registry(),
-            config,
-            times,
-            fleet,
-            cursors: Cursors::default(),
-            process_id,
-            ending: AtomicBool::new(false),
-            changed: Notify::new(),
-        });
-        router.wait_for_config_servers(&env).await?;
-        router.begin_tasks(&env);
-        Ok(router)
-    }
-
-    async fn wait_for_config_servers(&self, env: &Env) -> Result<()> {
-        let pause = Duration::from_millis(limits::ROUTER_START_RETRY_MS);
-        loop {
-            match self.catalog.refresh_shards().await {
-                Ok(_) => return Ok(()),
-                Err(_) if self.is_ending() => return Err(Error::internal("asked to end while it started")),
-                Err(e) => {
-                    env.log.warn(Component::Sharding, 23834, "The config servers cannot be read yet", |a| {
-                        a.str("error", &e.to_string());
-                    });
-                    env.clock.sleep(pause).await;
-                }
-            }
-        }
-    }
-    /// Shards are read again now and then, and cursors that nobody asks for go.
-    fn begin_tasks(self: &Arc<Self>, env: &Env) {
-        let router = Arc::downgrade(self);
-        let clock = env.clock.clone();
-        env.spawn("router upkeep", async move {
-            let mut rounds = 0u64;
-            loop {
-                clock.sleep(Duration::from_millis(limits::ROUTER_UPKEEP_MS)).await;
-                let Some(router) = router.upgrade() else { return };
-                if router.is_ending() {
-                    return;
-                }
-                rounds += 1;
-                if rounds.is_multiple_of(limits::ROUTER_SHARDS_READ_ROUNDS) {
-                    // Whoever needs a shard that is not known reads them again by itself.
-                    let _ = router.catalog.refresh_shards().await;
-                }
-                router.reap();
-            }
-        });
-    }
-    fn reap(&self) {
-        let idle = self.instance.params.int(Param::cursorTimeoutMillis).max(0) as u64;
-        let now = self.instance.env.clock.mono();
-        self.cursors.reap(now, Duration::from_millis(idle));
-        let minutes = limits::SESSION_TIMEOUT_MINUTES as u64;
-        self.transactions.reap(now, Duration::from_secs(minutes * 60));
-    }
-
     /// For a task of its own.
     pub(crate) fn shared(&self) -> Result<Arc<Router>> {
         self.me

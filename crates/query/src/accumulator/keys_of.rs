@@ -6,7 +6,7 @@ use crate::facts::Facts;
 use crate::sort::{SortPattern, parallel_arrays};
 use pando_base::Result;
 use pando_bson::keystring::KeyBuilder;
-use pando_bson::{RawDoc, Value};
+use pando_bson::{ArrayBuilder, DocBuf, Elem, RawDoc, Value};
 use std::sync::Arc;
 
 /// Makes the sort keys of documents for an accumulator.
@@ -34,6 +34,30 @@ impl KeysOf {
     /// The paths that are read.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         self.pattern.parts.iter().map(|p| &*p.path)
+    }
+
+    /// The state of `$top` and its kin that a MongoDB server has sent, as ours is: `[{k, v}]`. `None` when it is ours.
+    pub(crate) fn state_of(&self, sent: Value<'_>) -> Option<DocBuf> {
+        let list = sent.as_array()?;
+        let theirs = |e: &Elem<'_>| e.value().as_doc().is_some_and(|d| d.elem("generatedSortKey").is_some());
+        list.first().filter(theirs)?;
+        let mut out = ArrayBuilder::new();
+        let mut key = KeyBuilder::new(self.pattern.directions());
+        for entry in list.iter().filter_map(|e| e.value().as_doc()) {
+            key.clear();
+            match entry.get("generatedSortKey") {
+                // Of several parts, one after another.
+                Some(Value::Array(parts)) if self.pattern.parts.len() > 1 => {
+                    parts.iter().for_each(|part| _ = key.append(part.value()));
+                }
+                one => _ = key.append(one.unwrap_or(Value::Null)),
+            }
+            out.doc(|d| {
+                d.binary("k", 0, key.bytes());
+                entry.get("output").into_iter().for_each(|v| _ = d.value("v", v));
+            });
+        }
+        Some(out.finish())
     }
 
     pub(crate) fn of(&mut self, doc: &RawDoc, facts: Option<&Facts>) -> Result<&[u8]> {

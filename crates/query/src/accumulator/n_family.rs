@@ -171,13 +171,17 @@ impl Accumulator for NFamily {
     }
     fn merge(&mut self, partial: Val<'_>, ctx: &QueryCtx) -> Result<()> {
         for e in partial.as_array().into_iter().flatten() {
-            let Value::Document(entry) = e.value() else { continue };
-            let v = Val::option(entry.get("v"));
-            match (self.kind, entry.get("k")) {
-                (NKind::Top | NKind::Bottom | NKind::BottomOfWindow, Some(Value::Binary { bytes, .. })) => {
-                    self.add_keyed(bytes, v, ctx)?
+            // Values as they are come from MongoDB's servers.
+            let own = e.value().as_doc().and_then(|entry| match entry.first()?.value() {
+                Value::Binary { bytes, .. } if entry.elem("k").is_some() => Some((bytes, entry.get("v"))),
+                _ => None,
+            });
+            match (self.kind, own) {
+                (NKind::Top | NKind::Bottom | NKind::BottomOfWindow, Some((key, v))) => {
+                    self.add_keyed(key, Val::option(v), ctx)?
                 }
-                _ => self.add(v, ctx)?,
+                (_, Some((_, v))) => self.add(Val::option(v), ctx)?,
+                (_, None) => self.add(Val::Ref(e.value()), ctx)?,
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::expr::{Expr, ParseCtx, Scope, Val};
 use crate::plan::Pick;
 use crate::sort::SortPattern;
 use pando_base::{Error, Result};
-use pando_bson::{Elem, RawDoc, Value};
+use pando_bson::{DocBuf, Elem, RawDoc, Value};
 use std::collections::BTreeSet;
 
 /// One output field of a `$group`: what is evaluated per document, and what collects it per group.
@@ -281,6 +281,14 @@ impl AccSpec {
                 let key = keys.of(scope.root, scope.facts)?;
                 acc.add_keyed(key, v, scope.ctx)
             }
+        }
+    }
+
+    /// What a MongoDB server has sent of a state, as ours is; `None` when it can be taken as it is.
+    pub(crate) fn state_of(&self, sent: Value<'_>) -> Option<DocBuf> {
+        match &self.arg {
+            Arg::Keyed { keys, .. } => keys.state_of(sent),
+            Arg::Unary(_) => None,
         }
     }
 

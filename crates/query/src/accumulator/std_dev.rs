@@ -48,9 +48,11 @@ impl Accumulator for StdDev {
     }
     fn merge(&mut self, partial: Val<'_>, _: &QueryCtx) -> Result<()> {
         let Some(d) = partial.as_doc() else { return Ok(()) };
-        let count = d.get("n").and_then(|v| v.as_i64()).unwrap_or(0);
-        let mean = d.get("m").and_then(|v| v.as_f64()).unwrap_or(0.0);
-        let m2 = d.get("s").and_then(|v| v.as_f64()).unwrap_or(0.0);
+        // Here, and as MongoDB's servers send it.
+        let part = |own: &str, theirs: &str| d.get(own).or_else(|| d.get(theirs));
+        let count = part("n", "count").and_then(|v| v.as_i64()).unwrap_or(0);
+        let mean = part("m", "mean").and_then(|v| v.as_f64()).unwrap_or(0.0);
+        let m2 = part("s", "m2").and_then(|v| v.as_f64()).unwrap_or(0.0);
         if count == 0 {
             return Ok(());
         }

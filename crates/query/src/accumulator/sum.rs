@@ -161,6 +161,35 @@ impl Total {
         }
         b.i32("t", self.widest as i32);
     }
+    /// As MongoDB's servers send it: `[type, sum, error]`, and the decimals if there are any. Older ones send a number.
+    fn restore_theirs(&mut self, sent: Value<'_>) {
+        let Value::Array(list) = sent else {
+            return Number::of(sent).into_iter().for_each(|n| self.add(n));
+        };
+        for (at, e) in list.iter().enumerate() {
+            match (at, e.value()) {
+                (0, v) => {
+                    let widest = match v.as_i64() {
+                        Some(16) => Width::Int,
+                        Some(18) => Width::Long,
+                        _ => Width::Double,
+                    };
+                    self.widest = self.widest.max(widest);
+                }
+                (_, Value::Double(d)) => self.add_part(d),
+                (_, Value::Decimal128(d)) => self.add(Number::Decimal(d)),
+                _ => {}
+            }
+        }
+    }
+    /// A double that may stand for whole numbers: those are summed as such, which changes nothing for doubles.
+    fn add_part(&mut self, d: f64) {
+        if d.fract() == 0.0 && d.abs() < 2f64.powi(100) {
+            self.whole += d as i128;
+        } else {
+            self.add_double(d);
+        }
+    }
     fn restore(&mut self, saved: &Document) {
         if let Some(Bson::Binary(w)) = saved.get("w")
             && let Ok(bytes) = <[u8; 16]>::try_from(&w.bytes[..])
@@ -218,8 +247,10 @@ impl Accumulator for Sum {
         Ok(Val::Doc(b.finish()))
     }
     fn merge(&mut self, partial: Val<'_>, _: &QueryCtx) -> Result<()> {
-        if let Some(d) = partial.as_doc() {
-            self.0.restore(&Document::from(d));
+        match (partial.as_doc(), partial.value()) {
+            (Some(d), _) => self.0.restore(&Document::from(d)),
+            (None, Some(theirs)) => self.0.restore_theirs(theirs),
+            (None, None) => {}
         }
         Ok(())
     }
@@ -253,7 +284,12 @@ impl Accumulator for Avg {
         Ok(Val::Doc(b.finish()))
     }
     fn merge(&mut self, partial: Val<'_>, _: &QueryCtx) -> Result<()> {
-        if let Some(d) = partial.as_doc() {
+        let Some(d) = partial.as_doc() else { return Ok(()) };
+        if let Some(count) = d.get("count").and_then(|n| n.as_i64()) {
+            // As MongoDB's servers send it.
+            d.get("ps").or_else(|| d.get("subTotal")).into_iter().for_each(|v| self.total.restore_theirs(v));
+            self.count += count;
+        } else {
             self.total.restore(&Document::from(d));
             self.count += d.get("n").and_then(|n: Value<'_>| n.as_i64()).unwrap_or(0);
         }

@@ -343,9 +343,12 @@ impl Filling {
         let id = Val::option(parts.next().map(|e| e.value()));
         let group = self.group(id, specs, ctx)?;
         let accs = &mut self.accs[group * specs.len()..(group + 1) * specs.len()];
-        for ((state, acc), bytes) in parts.zip(accs).zip(&mut self.acc_bytes) {
+        for (((state, acc), bytes), spec) in parts.zip(accs).zip(&mut self.acc_bytes).zip(specs) {
             let before = acc.heap_bytes();
-            acc.merge(Val::Ref(state.value()), ctx)?;
+            match spec.state_of(state.value()) {
+                Some(theirs) => acc.merge(Val::Ref(Value::Array(&theirs)), ctx)?,
+                None => acc.merge(Val::Ref(state.value()), ctx)?,
+            }
             let more = acc.heap_bytes();
             *bytes = (*bytes + more).saturating_sub(before);
             self.bytes = (self.bytes + more).saturating_sub(before);

@@ -50,7 +50,7 @@ pub(crate) async fn run(
             ..args.clone()
         };
         told.spell(&mut b);
-        envelope::append(&mut b, ctx, req, Kind::Plain, target);
+        envelope::append(&mut b, ctx, req, Kind::Pipeline, target);
         b.finish()
     };
     let (remotes, first, _) =

@@ -4,8 +4,8 @@ use super::run::{Asked, append_part};
 use super::wire;
 use crate::Router;
 use crate::catalog::Target;
-use crate::commands::explain::wrapped;
 use crate::remote::call::read_preference;
+use crate::remote::envelope;
 use pando_base::Result;
 use pando_bson::DocBuilder;
 use pando_command::{OpCtx, Reply, Request};
@@ -24,7 +24,7 @@ pub(super) async fn parts(
     let stages = wire::stages(&split.shards.spelled());
     let q = router.query_ctx(ctx, None, asked.args.collation, asked.args.let_vars)?;
     let own = |b: &mut DocBuilder| append_part(b, asked, &stages, &q);
-    let body = |target: &Target| wrapped(ctx, req, verbosity, target, own);
+    let body = |target: &Target| envelope::explained(ctx, req, verbosity, target, own);
     let replies = router.gather(ctx, targets, &read_preference(req.body)?, Retry::Idempotent, body).await?;
     let mut r = Reply::new();
     r.body.str("mergeType", "mongos");
@@ -35,7 +35,7 @@ pub(super) async fn parts(
     r.body.doc("shards", |d| {
         for (shard, reply) in &replies {
             d.doc(shard.as_str(), |d| {
-                for e in crate::commands::own_fields(reply) {
+                for e in crate::remote::own_fields(reply) {
                     d.elem(e);
                 }
             });

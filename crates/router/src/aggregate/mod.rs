@@ -5,11 +5,14 @@
 //! * [`foreign`] — what the merging part reads besides;
 //! * [`change_stream`] — events of all shards in one order;
 //! * [`explain`] — what each would do;
+//! * `writing`, `out` — results that become documents;
 //! * [`run`] — the commands, and the cursor that merges.
 
 pub(crate) mod change_stream;
 pub(crate) mod explain;
 pub(crate) mod foreign;
+mod out;
 pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod wire;
+mod writing;

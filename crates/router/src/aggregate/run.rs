@@ -3,19 +3,22 @@
 use super::foreign::{Foreign, OtherCollections};
 use super::plan::{Plan, plan};
 use super::wire;
+use super::writing::Writing;
 use crate::Router;
 use crate::catalog::{Route, Target};
-use crate::commands::{View, explain, handed_on};
 use crate::cursors::merge::Order;
 use crate::cursors::{Open, Remotes, RouterCursor, Shape};
 use crate::remote::call::read_preference;
 use crate::remote::envelope::{self, Kind};
 use crate::remote::stale::Tries;
+use crate::remote::{View, handed_on};
 use pando_base::{Error, ErrorCode, Namespace, Result};
-use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
 use pando_command::{OpCtx, Reply, Request};
 use pando_query::QueryCtx;
-use pando_query::stage::{MergeHost, OrderedBy, Pipeline, PipelineSource, RunEnv, Split, involved};
+use pando_query::stage::{
+    Asked as Who, MergeHost, OrderedBy, Pipeline, PipelineSource, RunEnv, Split, involved,
+};
 use pando_request::AggregateArgs;
 use pando_rpc::Retry;
 use std::collections::BTreeSet;
@@ -122,7 +125,24 @@ async fn attempt(
     route: &Route,
     asked: &Asked<'_>,
 ) -> Result<Done> {
+    match cut_merge(asked.args.pipeline).filter(|_| asked.explains.is_none()) {
+        Some((front, last)) => merge(router, ctx, req, route, asked, &front, &last).await,
+        None => answer(router, ctx, req, route, asked).await,
+    }
+}
+
+/// Results for whoever asked.
+async fn answer(
+    router: &Router,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    route: &Route,
+    asked: &Asked<'_>,
+) -> Result<Done> {
     let args = &asked.args;
+    if asked.ns.as_str() == "admin.$cmd.aggregate" {
+        return of_cluster(router, ctx, req, asked).await;
+    }
     let Some(table) = route.table.as_deref() else {
         return whole(router, ctx, req, asked, &route.primary()).await;
     };
@@ -135,9 +155,76 @@ async fn attempt(
         Plan::Whole(target) => whole(router, ctx, req, asked, &target).await,
         Plan::Parts { split, targets } => {
             let own = own_documents(&pipeline, &q)?;
-            parts(router, ctx, req, asked, Parted { split: *split, targets, q, own }).await
+            parts(
+                router,
+                ctx,
+                req,
+                asked,
+                Parted { split: *split, here: targets.is_empty(), targets, q, own },
+            )
+            .await
         }
     }
+}
+
+/// The stages before a `$merge`, and it alone.
+fn cut_merge(pipeline: &RawDoc) -> Option<(DocBuf, DocBuf)> {
+    let stages: Vec<&RawDoc> = pipeline.iter().filter_map(|e| e.value().as_doc()).collect();
+    let (last, front) = stages.split_last()?;
+    (last.first()?.name() == "$merge").then(|| {
+        let array = |stages: &[&RawDoc]| {
+            let mut a = ArrayBuilder::new();
+            stages.iter().for_each(|stage| _ = a.raw_doc(stage));
+            a.finish()
+        };
+        (array(front), array(&[last]))
+    })
+}
+
+/// Who merges is who knows where the target's documents live.
+async fn merge(
+    router: &Router,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    route: &Route,
+    asked: &Asked<'_>,
+    front: &RawDoc,
+    last: &RawDoc,
+) -> Result<Done> {
+    let q = router.query_ctx(ctx, route.table.as_deref(), asked.args.collation, asked.args.let_vars)?;
+    Pipeline::parse(asked.args.pipeline, &q)?;
+    let sink = Pipeline::parse(last, &q)?.take_sink();
+    let args = AggregateArgs { pipeline: front, ..asked.args.clone() };
+    let reading = Asked { named: asked.named.clone(), ns: asked.ns.clone(), args, explains: None };
+    match (answer(router, ctx, req, route, &reading).await?, sink) {
+        (Done::Cursor(cursor), Some(sink)) => {
+            Writing { router, ctx, req, asked, q: &q }.run(sink, *cursor).await?;
+            nothing(router, ctx)
+        }
+        (done, _) => Ok(done),
+    }
+}
+
+/// Results were written, and none are told.
+fn nothing(router: &Router, ctx: &OpCtx) -> Result<Done> {
+    let none = RouterCursor::with_documents(Remotes::none(router, ctx), Vec::new(), Shape::default())?;
+    Ok(Done::Cursor(Box::new(none)))
+}
+
+/// Stages that are about processes rather than collections: this one, or all shards.
+async fn of_cluster(router: &Router, ctx: &OpCtx, req: &Request<'_>, asked: &Asked<'_>) -> Result<Done> {
+    let q = router.query_ctx(ctx, None, asked.args.collation, asked.args.let_vars)?;
+    let pipeline = Pipeline::parse(asked.args.pipeline, &q)?;
+    let split = pipeline.split(&|_| false)?;
+    let shards = router.catalog.shards().await?;
+    let all = || shards.iter().map(|s| Target::unversioned(s.entry.id.clone()));
+    let (targets, own) = match (split.asked, pipeline.source()) {
+        (Who::Nobody, PipelineSource::CurrentOp(_)) => (Vec::new(), router.running_operations()),
+        (Who::Nobody, _) => (Vec::new(), own_documents(&pipeline, &q)?),
+        _ => (all().collect(), Vec::new()),
+    };
+    let here = targets.is_empty();
+    parts(router, ctx, req, asked, Parted { split, targets, q, own, here }).await
 }
 
 /// Which of the collections that stages name are sharded.
@@ -170,7 +257,7 @@ async fn whole(
     let preference = read_preference(req.body)?;
     let targets = std::slice::from_ref(target);
     if let Some(verbosity) = &asked.explains {
-        let body = |target: &Target| explain::wrapped(ctx, req, verbosity, target, own);
+        let body = |target: &Target| envelope::explained(ctx, req, verbosity, target, own);
         let mut replies = router.gather(ctx, targets, &preference, Retry::Idempotent, body).await?;
         let reply = replies.pop().map(|(_, reply)| reply).unwrap_or_default();
         return Ok(Done::Told(handed_on(&reply)));
@@ -178,20 +265,11 @@ async fn whole(
     let body = |target: &Target| {
         let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
         own(&mut b);
-        envelope::append(&mut b, ctx, req, kind_of(args.pipeline), target);
+        envelope::append(&mut b, ctx, req, Kind::Pipeline, target);
         b.finish()
     };
     let (remotes, first, _) = Remotes::open(router, ctx, targets, &preference, false, body).await?;
     Ok(Done::Cursor(Box::new(RouterCursor::new(remotes, first, Shape::default())?)))
-}
-
-/// `$out` and `$merge` write, and so have a write concern.
-fn kind_of(pipeline: &RawDoc) -> Kind {
-    let writes = pipeline
-        .iter()
-        .filter_map(|e| e.value().as_doc()?.first())
-        .any(|e| matches!(e.name(), "$out" | "$merge"));
-    if writes { Kind::Write } else { Kind::Read }
 }
 
 /// The collection, or 1 where there is none.
@@ -208,6 +286,8 @@ struct Parted {
     q: QueryCtx,
     /// Documents that the pipeline brings along.
     own: Vec<DocBuf>,
+    /// There are no others.
+    here: bool,
 }
 
 /// Shards do their part, and this router merges.
@@ -218,12 +298,14 @@ async fn parts(
     asked: &Asked<'_>,
     parted: Parted,
 ) -> Result<Done> {
-    let Parted { split, targets, q, own } = parted;
+    let Parted { mut split, targets, q, own, here } = parted;
     refuse_what_cannot_be_merged(ctx, &split)?;
     if let Some(verbosity) = &asked.explains {
         let told = super::explain::parts(router, ctx, req, asked, verbosity, &split, &targets).await;
         return told.map(Done::Told);
     }
+    // Whoever merges writes.
+    let sink = split.merger.take_sink().or_else(|| split.shards.take_sink());
     let stages = wire::stages(&split.shards.spelled());
     let body = |target: &Target| part_command(ctx, req, asked, &stages, &q, target);
     let (remotes, first, _) = match targets.is_empty() {
@@ -240,18 +322,19 @@ async fn parts(
         shape.stages = Some(Box::new(split.merger.start(&env_of(&foreign))?));
         shape.wakes = Some(foreign.wakes());
     }
-    let cursor = match own.is_empty() {
-        true => RouterCursor::new(remotes, first, shape)?,
-        false => RouterCursor::with_documents(remotes, own, shape)?,
+    let cursor = match here {
+        false => RouterCursor::new(remotes, first, shape)?,
+        true => RouterCursor::with_documents(remotes, own, shape)?,
     };
+    if let Some(sink) = sink {
+        Writing { router, ctx, req, asked, q: &q }.run(sink, cursor).await?;
+        return nothing(router, ctx);
+    }
     Ok(Done::Cursor(Box::new(cursor)))
 }
 
 fn refuse_what_cannot_be_merged(ctx: &OpCtx, split: &Split) -> Result<()> {
     let refuse = |text: &'static str| Err(Error::new(ErrorCode::CommandNotSupported, text));
-    if split.merger.sink().is_some() || split.shards.sink().is_some() {
-        return refuse("$out and $merge of what lies on several shards are not supported by this router yet");
-    }
     match split.host {
         // What is read besides would not be of the transaction.
         MergeHost::AnyShard | MergeHost::Primary if ctx.in_txn() => refuse(
@@ -272,7 +355,7 @@ fn part_command(
 ) -> DocBuf {
     let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
     append_part(&mut b, asked, stages, q);
-    envelope::append(&mut b, ctx, req, Kind::Read, target);
+    envelope::append(&mut b, ctx, req, Kind::Pipeline, target);
     b.finish()
 }
 

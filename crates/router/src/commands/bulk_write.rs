@@ -105,6 +105,10 @@ impl Run<'_> {
         let numbers = self.numbers.get(from..to).unwrap_or_default().to_vec();
         Writes { ns, command, field, args, docs, numbers }
     }
+    /// The command as one of the database that an operation is about.
+    fn within(&self, at: usize) -> Request<'_> {
+        Request { db: self.args.namespaces[self.args.ops[at].0].ns.db(), ..*self.req }
+    }
     /// Those of the command, for one of its operations.
     fn args_of(&self, at: usize) -> WriteArgs<'_> {
         let uuid = self.args.namespaces[self.args.ops[at].0].uuid.as_ref();
@@ -120,7 +124,7 @@ impl Run<'_> {
         let args = WriteArgs { let_vars: None, ..self.args_of(from) };
         let writes = self.writes(("insert", "documents"), (from, to), &args, docs.collect());
         let goes = |route: &Route, i: usize| of_document(route, &writes.docs[i]).map(Goes::To);
-        let outcome = match writes.run(self.router, self.ctx, self.req, goes).await {
+        let outcome = match writes.run(self.router, self.ctx, &self.within(from), goes).await {
             Ok(batch) => batch.outcome,
             Err(e) => self.whole_failure(e)?,
         };
@@ -149,13 +153,13 @@ impl Run<'_> {
                 s.spell(&mut b);
                 let docs = vec![Cow::Owned(b.finish())];
                 let writes = self.writes(("update", "updates"), (i, i + 1), &args, docs);
-                writes.run(router, ctx, self.req, |route, _| of_update(router, ctx, route, s)).await
+                writes.run(router, ctx, &self.within(i), |route, _| of_update(router, ctx, route, s)).await
             }
             BulkOp::Delete(s) => {
                 s.spell(&mut b);
                 let docs = vec![Cow::Owned(b.finish())];
                 let writes = self.writes(("delete", "deletes"), (i, i + 1), &args, docs);
-                writes.run(router, ctx, self.req, |route, _| of_delete(router, ctx, route, s)).await
+                writes.run(router, ctx, &self.within(i), |route, _| of_delete(router, ctx, route, s)).await
             }
             BulkOp::Insert(_) => return Err(Error::internal("inserts are done together")),
         };

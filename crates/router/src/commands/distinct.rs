@@ -46,7 +46,7 @@ async fn attempt(
     let mut replies =
         router.gather(ctx, &targets, &read_preference(req.body)?, Retry::Idempotent, body).await?;
     if let (1, Some((_, reply))) = (replies.len(), replies.pop_if(|_| targets.len() == 1)) {
-        return Ok(super::handed_on(&reply));
+        return Ok(handed_on(&reply));
     }
     let collation = router.query_ctx(ctx, table, find.collation, None)?.collation;
     let docs: Vec<DocBuf> = replies.into_iter().map(|(_, reply)| reply).collect();

@@ -1,11 +1,11 @@
 //! `explain`: what each shard would do, in the shape of a sharded cluster.
 
-use super::handed_on::own_fields;
 use super::prelude::*;
 use crate::aggregate::run::Asked;
 use crate::catalog::{Route, Target};
 use crate::config::VERSION;
 use crate::remote::call::read_preference;
+use crate::remote::own_fields;
 use crate::remote::stale::Tries;
 use crate::write::targeting::{Goes, of_delete, of_point, of_update};
 use pando_request::read::explain::Explained;
@@ -37,8 +37,9 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
     loop {
         let route = router.catalog.route(&ns).await?;
         let targets = targets(router, ctx, &route, &command)?;
-        let body =
-            |target: &Target| wrapped(ctx, &req, &verbosity, target, |b| envelope::own_arguments(b, &inner));
+        let body = |target: &Target| {
+            envelope::explained(ctx, &req, &verbosity, target, |b| envelope::own_arguments(b, &inner))
+        };
         let preference = read_preference(req.body)?;
         match router.gather(ctx, &targets, &preference, Retry::Idempotent, body).await {
             Err(e) if tries.again(router, ctx, &route, &e).await => {}
@@ -46,21 +47,6 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
             Ok(replies) => return Ok(reply(router, &inner, stage_of(&command, replies.len()), &replies)),
         }
     }
-}
-
-/// `{explain: {…}, verbosity, …}` for a shard; the versions are of the outer command.
-pub(crate) fn wrapped(
-    ctx: &OpCtx,
-    req: &Request<'_>,
-    verbosity: &str,
-    target: &Target,
-    inner: impl FnOnce(&mut DocBuilder),
-) -> DocBuf {
-    let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
-    b.doc("explain", inner);
-    b.str("verbosity", verbosity);
-    envelope::append(&mut b, ctx, req, Kind::Plain, target);
-    b.finish()
 }
 
 fn targets(router: &Router, ctx: &OpCtx, route: &Route, command: &Explained<'_>) -> Result<Vec<Target>> {

@@ -54,5 +54,5 @@ async fn send(router: &Router, ctx: &OpCtx, req: &Request<'_>, target: &Target) 
         None => Retry::NotIdempotent,
     };
     let answer = router.call(ctx, &target.shard, &ReadPreference::default(), &b.finish(), &[], retry).await?;
-    Ok(super::handed_on(&answer.reply))
+    Ok(handed_on(&answer.reply))
 }

@@ -7,11 +7,10 @@ mod count;
 mod define;
 mod delete;
 mod distinct;
-pub(crate) mod explain;
+mod explain;
 mod find;
 mod find_and_modify;
 mod get_more;
-mod handed_on;
 mod hello;
 mod insert;
 mod kill_cursors;
@@ -25,9 +24,6 @@ mod sharding;
 mod transactions;
 mod update;
 mod views;
-
-pub(crate) use handed_on::{handed_on, own_fields};
-pub(crate) use views::View;
 
 use crate::Router;
 use pando_command::{COMMANDS, Handler, Registry, Roles};
@@ -55,7 +51,8 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "commitTransaction" => transactions::commit;
     "configureCollectionBalancing" => sharding::on_config::configure_collection_balancing;
     "configureFailPoint" => process::operations::fail_point;
-    "connPoolSync" => process::about::nothing;
+    "connPoolStats" => process::connections::stats;
+    "connPoolSync" => process::connections::sync;
     "connectionStatus" => process::about::connection_status;
     "convertToCapped" => define::convert_to_capped::run;
     "count" => count::run;

@@ -9,7 +9,7 @@ async fn forward(router: &Router, ctx: &OpCtx, req: &Request<'_>, kind: Kind) ->
     let body = envelope::whole(ctx, req, kind, &target);
     let retry = if kind == Kind::Write { Retry::NotIdempotent } else { Retry::Idempotent };
     let answer = router.call_config(ctx, &body, retry).await?;
-    Ok(super::handed_on(&answer.reply))
+    Ok(handed_on(&answer.reply))
 }
 
 pub(super) async fn read(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {

@@ -1,10 +1,10 @@
 //! Commands about a collection that every shard with documents of it answers for itself: `validate`, remembered plans.
 
-use super::handed_on::own_fields;
 use super::prelude::*;
 use super::raw;
 use crate::catalog::Target;
 use crate::remote::call::read_preference;
+use crate::remote::own_fields;
 use crate::remote::stale::Tries;
 use pando_rpc::Retry;
 

@@ -1,7 +1,7 @@
 //! Replies of several shards, each under the shard's address (`raw`).
 
-use super::handed_on::own_fields;
 use super::prelude::*;
+use crate::remote::own_fields;
 use crate::remote::scatter::Said;
 use pando_routing::ShardId;
 

@@ -1,14 +1,11 @@
 //! `commitTransaction` and `abortTransaction`: the end of a transaction, on all shards that take part.
 
 use super::prelude::*;
-use crate::catalog::{Catalog, reads};
 use crate::op;
 use crate::remote::envelope::append_session;
 use crate::remote::together::together;
 use crate::transactions::{Commit, Phase, gone};
-use pando_base::session_id::SessionId;
 use pando_command::transaction_rules::check_is_within;
-use pando_fleet::Fleet;
 use pando_request::{AbortTransactionArgs, CommitTransactionArgs};
 use pando_routing::ShardId;
 use pando_rpc::{CallResult, Retry};
@@ -47,13 +44,13 @@ pub(super) async fn commit(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Re
             let mut reply = Reply::new();
             let body = body(ctx, &req, |b| _ = b.i32("commitTransaction", 1));
             for shard in &shards {
-                reply = super::handed_on(&tell(router, ctx, shard, &body).await?.reply);
+                reply = handed_on(&tell(router, ctx, shard, &body).await?.reply);
             }
             Ok(reply)
         }
         Commit::Together { coordinator, all } => {
             let body = coordinate(ctx, &req, &all);
-            Ok(super::handed_on(&tell(router, ctx, &coordinator, &body).await?.reply))
+            Ok(handed_on(&tell(router, ctx, &coordinator, &body).await?.reply))
         }
     }
 }
@@ -79,7 +76,7 @@ async fn recover(router: &Router, ctx: &OpCtx, req: &Request<'_>) -> Result<Repl
         return Err(Error::new(ErrorCode::NoSuchTransaction, text));
     };
     let body = coordinate(ctx, req, &[]);
-    Ok(super::handed_on(&tell(router, ctx, &shard, &body).await?.reply))
+    Ok(handed_on(&tell(router, ctx, &shard, &body).await?.reply))
 }
 
 pub(super) async fn abort(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -97,36 +94,6 @@ pub(super) async fn abort(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Res
     let last = told.into_iter().next_back();
     match last {
         None => Ok(Reply::new()),
-        Some(done) => Ok(super::handed_on(&done?.reply)),
-    }
-}
-
-impl Router {
-    /// Ends a transaction's parts without waiting for that.
-    pub(crate) fn abort_in_background(&self, lsid: SessionId, number: i64, shards: Vec<ShardId>) {
-        if !shards.is_empty() {
-            let (catalog, fleet) = (self.catalog.clone(), self.fleet.clone());
-            let ending = async move { abort_all(&catalog, &fleet, lsid, number, shards).await };
-            self.instance.env.spawn("aborts a transaction", ending);
-        }
-    }
-    /// The same, until all have heard of it or cannot be reached.
-    pub(crate) async fn abort_and_wait(&self, lsid: SessionId, number: i64, shards: Vec<ShardId>) {
-        abort_all(&self.catalog, &self.fleet, lsid, number, shards).await;
-    }
-}
-
-async fn abort_all(catalog: &Catalog, fleet: &Fleet, lsid: SessionId, number: i64, shards: Vec<ShardId>) {
-    let mut b = DocBuilder::new();
-    b.i32("abortTransaction", 1);
-    append_session(&mut b, Some(&lsid));
-    b.i64("txnNumber", number).bool("autocommit", false);
-    b.doc("writeConcern", |d| _ = d.i32("w", 1)).str("$db", "admin");
-    let body = b.finish();
-    for shard in shards {
-        let Ok(set) = catalog.set_of(&shard).await else { continue };
-        let primary = pando_monitor::ReadPreference::default();
-        // A shard that does not hear of it ends its part by itself.
-        let _ = fleet.call(&set, &primary, &body, &[], Retry::Idempotent, reads::limit()).await;
+        Some(done) => Ok(handed_on(&done?.reply)),
     }
 }

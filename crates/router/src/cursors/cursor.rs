@@ -1,9 +1,9 @@
-//! A client's cursor: parts on shards, merged, and what the router does with the stream they make.
+//! A client's cursor: parts on shards, merged, and what the shards does with the stream they make.
 
 use super::merge::{Merge, Next, Order};
 use super::remote::{Remotes, Sent};
 use super::watching::Watching;
-use crate::Router;
+use crate::remote::Shards;
 use crate::remote::together::together;
 use pando_base::{Result, limits};
 use pando_bson::DocBuf;
@@ -162,7 +162,7 @@ impl RouterCursor {
     }
 
     /// Documents for one batch.
-    pub(crate) async fn fill(&mut self, router: &Router, ctx: &OpCtx, wanted: Wanted) -> Result<Vec<DocBuf>> {
+    pub(crate) async fn fill(&mut self, shards: &Shards, ctx: &OpCtx, wanted: Wanted) -> Result<Vec<DocBuf>> {
         let (mut out, mut bytes) = (Vec::new(), 0);
         let mut asked = false;
         while (out.len() as u64) < wanted.docs_max {
@@ -200,7 +200,7 @@ impl RouterCursor {
                 Next::Ask(_) if self.tailable && (asked || !out.is_empty()) => break,
                 Next::Ask(who) => {
                     asked = true;
-                    self.ask(router, ctx, &who, wanted).await?;
+                    self.ask(shards, ctx, &who, wanted).await?;
                 }
             }
         }
@@ -211,11 +211,11 @@ impl RouterCursor {
         Ok(out)
     }
 
-    async fn ask(&mut self, router: &Router, ctx: &OpCtx, who: &[usize], wanted: Wanted) -> Result<()> {
+    async fn ask(&mut self, shards: &Shards, ctx: &OpCtx, who: &[usize], wanted: Wanted) -> Result<()> {
         let calls = who.iter().map(|at| {
             let body = self.remotes.get_more(*at, wanted.batch_size, wanted.wait_ms);
             let host = self.remotes.all[*at].host.clone();
-            async move { router.call_host(ctx, &host, &body).await }
+            async move { shards.call_host(ctx, &host, &body).await }
         });
         let replies = together(calls.collect()).await;
         for (at, reply) in who.iter().zip(replies) {

@@ -1,7 +1,7 @@
 //! Cursors on shards: opened together or not at all, asked for more, and ended with whoever holds them.
 
-use crate::Router;
 use crate::catalog::Target;
+use crate::remote::Shards;
 use crate::remote::envelope;
 use pando_base::session_id::SessionId;
 use pando_base::{Error, ErrorCode, Result, limits};
@@ -55,24 +55,24 @@ pub(crate) struct Sent {
 }
 
 impl Remotes {
-    pub(crate) fn none(router: &Router, ctx: &OpCtx) -> Remotes {
-        let (env, pool) = (router.instance.env.clone(), router.fleet.pool.clone());
+    pub(crate) fn none(shards: &Shards, ctx: &OpCtx) -> Remotes {
+        let (env, pool) = (shards.env.clone(), shards.fleet.pool.clone());
         Remotes { env, pool, all: Vec::new(), session: OfSession::of(ctx) }
     }
 
     /// Opens a cursor on each of the targets. Those that opened are closed again when one did not, unless what is missing may be.
     pub(crate) async fn open(
-        router: &Router,
+        shards: &Shards,
         ctx: &OpCtx,
         targets: &[Target],
         preference: &ReadPreference,
         allow_partial: bool,
         body: impl Fn(&Target) -> DocBuf,
     ) -> Result<(Remotes, Vec<Sent>, bool)> {
-        let mut remotes = Remotes::none(router, ctx);
+        let mut remotes = Remotes::none(shards, ctx);
         let (mut sent, mut failed, mut partial) = (Vec::new(), None, false);
         let retry = if ctx.in_txn() { Retry::Never } else { Retry::Idempotent };
-        for said in router.scatter(ctx, targets, preference, retry, body).await {
+        for said in shards.scatter(ctx, targets, preference, retry, body).await {
             match said.result {
                 Ok(answer) => match remotes.add(&answer.host, &answer.reply) {
                     Ok(batch) => sent.push(batch),

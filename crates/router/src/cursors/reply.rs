@@ -92,6 +92,9 @@ impl Router {
             if partial {
                 c.bool("partialResultsReturned", true);
             }
+            if let Some(at) = crate::op::snapshot(ctx) {
+                c.timestamp("atClusterTime", at);
+            }
         });
         self.instance.metrics.documents.returned.add(n);
         ctx.debug(|d| {

@@ -1,6 +1,6 @@
 //! One command to one shard.
 
-use crate::Router;
+use super::shards::Shards;
 use crate::op;
 use pando_base::{Error, Result, limits};
 use pando_bson::{RawDoc, Value};
@@ -27,7 +27,7 @@ pub(crate) fn read_preference(body: &RawDoc) -> Result<ReadPreference> {
     }
 }
 
-impl Router {
+impl Shards {
     /// Calls a member of a shard that `preference` admits, for an operation that may be interrupted.
     pub(crate) async fn call(
         &self,

@@ -12,6 +12,8 @@ use pando_command::{OpCtx, Request};
 pub(crate) enum Kind {
     Read,
     Write,
+    /// A pipeline, which may end in writing.
+    Pipeline,
     /// Neither a read concern nor a write concern.
     Plain,
 }
@@ -38,7 +40,7 @@ pub(crate) fn append(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: K
             if let Some(n) = ctx.txn_number.filter(|_| !ctx.in_txn()) {
                 b.i64("txnNumber", n);
             }
-            append_concerns(b, req, kind);
+            append_concerns(b, ctx, req, kind);
         }
     }
     if let Some(deadline) = ctx.deadline() {
@@ -76,18 +78,24 @@ pub(crate) fn append_session(b: &mut DocBuilder, lsid: Option<&SessionId>) {
     });
 }
 
-fn append_concerns(b: &mut DocBuilder, req: &Request<'_>, kind: Kind) {
+fn append_concerns(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kind) {
     let given = |name: &str| req.body.elem(name);
     match (kind, given("readConcern")) {
-        (_, Some(e)) => drop(b.elem(e)),
-        (Kind::Read, None) => {
+        (_, Some(e)) => match op::snapshot(ctx) {
+            // All shards read at one time.
+            Some(at) => {
+                b.doc("readConcern", |d| _ = d.str("level", "snapshot").timestamp("atClusterTime", at));
+            }
+            None => drop(b.elem(e)),
+        },
+        (Kind::Read | Kind::Pipeline, None) => {
             b.doc("readConcern", |d| _ = d.str("level", "local").str("provenance", "implicitDefault"));
         }
         _ => {}
     }
     match (kind, given("writeConcern")) {
-        (Kind::Write, Some(e)) => drop(b.elem(e)),
-        (Kind::Write, None) => {
+        (Kind::Write | Kind::Pipeline, Some(e)) => drop(b.elem(e)),
+        (Kind::Write | Kind::Pipeline, None) => {
             b.doc("writeConcern", |d| {
                 d.str("w", "majority").i32("wtimeout", 0).str("provenance", "implicitDefault");
             });
@@ -122,4 +130,19 @@ pub(crate) fn renamed(b: &mut DocBuilder, req: &Request<'_>, name: &str) {
             b.elem(e);
         }
     }
+}
+
+/// `{explain: {…}, verbosity, …}` for a shard; the versions are of the outer command.
+pub(crate) fn explained(
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    verbosity: &str,
+    target: &Target,
+    inner: impl FnOnce(&mut DocBuilder),
+) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
+    b.doc("explain", inner);
+    b.str("verbosity", verbosity);
+    append(&mut b, ctx, req, Kind::Plain, target);
+    b.finish()
 }

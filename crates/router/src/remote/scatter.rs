@@ -1,7 +1,7 @@
 //! One command to several shards at the same time.
 
+use super::shards::Shards;
 use super::together::together;
-use crate::Router;
 use crate::catalog::Target;
 use pando_bson::DocBuf;
 use pando_command::OpCtx;
@@ -16,7 +16,7 @@ pub(crate) struct Said {
     pub(crate) result: CallResult<Answer>,
 }
 
-impl Router {
+impl Shards {
     /// What each of the targets says, in their order. `body` makes the command for one of them.
     pub(crate) async fn scatter(
         &self,

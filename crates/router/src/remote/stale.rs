@@ -2,7 +2,7 @@
 //!
 //! What a shard's error means is decided here without doing anything; [`Tries`] tells the caches, waits and counts.
 
-use crate::Router;
+use super::shards::Shards;
 use crate::catalog::Route;
 use crate::op;
 use pando_base::codes::class;
@@ -13,7 +13,7 @@ use pando_routing::stale::{StaleConfig, StaleDatabase};
 use pando_routing::{ChunkVersion, DatabaseVersion};
 use std::time::Duration;
 
-/// What is not as this router thought.
+/// What is not as this shards thought.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Stale {
     /// Where a collection's documents are.
@@ -51,30 +51,30 @@ pub(crate) struct Tries(u32);
 
 impl Tries {
     /// Whether to route it once more; the caches know why.
-    pub(crate) async fn again(&mut self, router: &Router, ctx: &OpCtx, route: &Route, e: &Error) -> bool {
+    pub(crate) async fn again(&mut self, shards: &Shards, ctx: &OpCtx, route: &Route, e: &Error) -> bool {
         match of_error(e, route.ns.as_str()) {
-            Some(stale) => self.once_more(router, ctx, route, stale).await,
+            Some(stale) => self.once_more(shards, ctx, route, stale).await,
             None => false,
         }
     }
     pub(crate) async fn once_more(
         &mut self,
-        router: &Router,
+        shards: &Shards,
         ctx: &OpCtx,
         route: &Route,
         stale: Stale,
     ) -> bool {
         match stale {
-            Stale::Database { wanted } => router.catalog.database_is_stale(route, wanted),
+            Stale::Database { wanted } => shards.catalog.database_is_stale(route, wanted),
             Stale::Collection { ns, wanted } if ns == route.ns.as_str() => {
-                router.catalog.collection_is_stale(route, wanted);
+                shards.catalog.collection_is_stale(route, wanted);
             }
-            Stale::Collection { ns, .. } => router.catalog.forget_collection(&ns),
+            Stale::Collection { ns, .. } => shards.catalog.forget_collection(&ns),
         }
         if let (Some(transaction), Some(lsid)) = (op::transaction(ctx), ctx.lsid) {
             // What earlier statements have read holds: the client begins the transaction anew.
             let Some(begun) = transaction.begin_anew() else { return false };
-            router.abort_and_wait(lsid, transaction.number, begun).await;
+            shards.abort_and_wait(lsid, transaction.number, begun).await;
         }
         self.0 += 1;
         if self.0 > 1 {

@@ -297,7 +297,7 @@ mod tests {
             shards => Ok(Goes::To(shards.iter().map(|s| to(s)).collect())),
         }
     }
-    fn groups(b: &mut Batch, plan: &[&[&str]]) -> Vec<Group> {
+    fn next(b: &mut Batch, plan: &[&[&str]]) -> Vec<Group> {
         b.round(go(plan)).0
     }
     fn shape(groups: &[Group]) -> String {
@@ -314,7 +314,7 @@ mod tests {
         let plan: &[&[&str]] = &[&["a"], &["a"], &["b"], &["a"]];
         let mut seen = Vec::new();
         while !b.is_over() {
-            let groups = groups(&mut b, plan);
+            let groups = next(&mut b, plan);
             seen.push(shape(&groups));
             for g in &groups {
                 b.heard(g, &doc(&format!(r#"{{"n": {}}}"#, g.statements.len())), "d.c");
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn without_an_order_everything_goes_at_once_and_errors_get_the_clients_places() {
         let mut b = Batch::new(4, false);
-        let groups = groups(&mut b, &[&["a"], &["b"], &["?"], &["b"]]);
+        let groups = next(&mut b, &[&["a"], &["b"], &["?"], &["b"]]);
         assert_eq!(shape(&groups), "a[0] b[1, 3]");
         b.heard(&groups[0], &doc(r#"{"n": 1}"#), "d.c");
         let reply = r#"{"n": 1, "writeErrors": [{"index": 1, "code": 11000, "errmsg": "twice"}]}"#;
@@ -341,14 +341,14 @@ mod tests {
     fn in_order_the_first_error_ends_it_wherever_it_comes_from() {
         let mut b = Batch::new(3, true);
         let plan: &[&[&str]] = &[&["a"], &["?"], &["a"]];
-        let groups = groups(&mut b, plan);
+        let groups = next(&mut b, plan);
         assert_eq!(shape(&groups), "a[0]");
         b.heard(&groups[0], &doc(r#"{"n": 1}"#), "d.c");
-        assert!(groups(&mut b, plan).is_empty() && b.is_over());
+        assert!(next(&mut b, plan).is_empty() && b.is_over());
         assert_eq!(errors(&b), [1]);
 
         let mut b = Batch::new(3, true);
-        let groups = groups(&mut b, &[&["a"], &["a"], &["a"]]);
+        let groups = next(&mut b, &[&["a"], &["a"], &["a"]]);
         b.heard(
             &groups[0],
             &doc(r#"{"n": 1, "writeErrors": [{"index": 1, "code": 2, "errmsg": "no"}]}"#),
@@ -361,25 +361,25 @@ mod tests {
     fn what_was_done_before_a_shard_sent_the_rest_back_is_not_done_again() {
         let stale = r#"{"index": 1, "code": 13388, "errmsg": "stale"}"#;
         let mut b = Batch::new(3, true);
-        let groups = groups(&mut b, &[&["a"], &["a"], &["a"]]);
+        let groups = next(&mut b, &[&["a"], &["a"], &["a"]]);
         b.heard(&groups[0], &doc(&format!(r#"{{"n": 1, "writeErrors": [{stale}]}}"#)), "d.c");
         assert!(b.take_stale().is_some() && !b.is_over() && b.settled() == 1);
-        assert_eq!(shape(&groups(&mut b, &[&["a"], &["b"], &["b"]])), "b[1, 2]");
+        assert_eq!(shape(&next(&mut b, &[&["a"], &["b"], &["b"]])), "b[1, 2]");
     }
 
     #[test]
     fn a_statement_of_several_shards_is_asked_for_once_of_each() {
         let mut b = Batch::new(2, true);
-        let groups = groups(&mut b, &[&["a", "b"], &["a"]]);
+        let groups = next(&mut b, &[&["a", "b"], &["a"]]);
         assert_eq!(shape(&groups), "a[0] b[0]");
         b.heard(&groups[0], &doc(r#"{"n": 5, "nModified": 4}"#), "d.c");
         b.failed(&groups[1], &Error::new(ErrorCode::StaleConfig, "stale"), "d.c");
         assert!(b.take_stale().is_some() && b.settled() == 0 && !b.has_done_nothing());
-        let groups = groups(&mut b, &[&["a", "c"], &["a"]]);
+        let groups = next(&mut b, &[&["a", "c"], &["a"]]);
         assert_eq!(shape(&groups), "c[0]");
         b.heard(&groups[0], &doc(r#"{"n": 2, "nModified": 2}"#), "d.c");
         assert_eq!((b.outcome.n, b.outcome.n_modified, b.settled()), (7, 6, 1));
-        assert_eq!(shape(&groups(&mut b, &[&["a"], &["a"]])), "a[1]");
+        assert_eq!(shape(&next(&mut b, &[&["a"], &["a"]])), "a[1]");
     }
 
     #[test]
@@ -391,13 +391,13 @@ mod tests {
         b.heard(&sent[0], &doc(r#"{"n": 1}"#), "d.c");
         assert_eq!(b.round(go(plan)), (vec![], Some(1)));
         let mut b = Batch::new(3, false);
-        assert_eq!(shape(&groups(&mut b, plan)), "a[0, 2]");
+        assert_eq!(shape(&next(&mut b, plan)), "a[0, 2]");
     }
 
     #[test]
     fn upserts_are_told_by_the_clients_places() {
         let mut b = Batch::new(2, false);
-        let groups = groups(&mut b, &[&["a"], &["b"]]);
+        let groups = next(&mut b, &[&["a"], &["b"]]);
         b.heard(&groups[1], &doc(r#"{"n": 1, "upserted": [{"index": 0, "_id": 7}]}"#), "d.c");
         assert_eq!(b.outcome.upserted, [(1, doc(r#"{"_id": 7}"#))]);
     }

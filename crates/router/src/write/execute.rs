@@ -3,8 +3,8 @@
 use super::batch::{Batch, Group};
 use super::targeting::Goes;
 use super::without_key;
-use crate::Router;
 use crate::catalog::Route;
+use crate::remote::Shards;
 use crate::remote::envelope::{self, Kind};
 use crate::remote::stale::Tries;
 use crate::remote::together::together;
@@ -66,7 +66,7 @@ impl Writes<'_> {
     /// One statement, whose document nobody knows the place of.
     async fn look_for(
         &self,
-        router: &Router,
+        shards: &Shards,
         ctx: &OpCtx,
         req: &Request<'_>,
         route: &Route,
@@ -75,7 +75,7 @@ impl Writes<'_> {
     ) -> Result<()> {
         batch.sent_alone(i);
         let group = |target| Group { target, statements: vec![i] };
-        match without_key::run(router, ctx, req, route, self, i).await {
+        match without_key::run(shards, ctx, req, route, self, i).await {
             Ok((target, reply)) => batch.heard(&group(target), &reply, self.ns.as_str()),
             Err(e) => self.failed(ctx, batch, &group(route.primary()), e, false)?,
         }
@@ -83,7 +83,7 @@ impl Writes<'_> {
     }
     async fn send(
         &self,
-        router: &Router,
+        shards: &Shards,
         ctx: &OpCtx,
         req: &Request<'_>,
         group: &Group,
@@ -91,13 +91,13 @@ impl Writes<'_> {
         let body = self.body(ctx, req, group);
         let docs: Vec<&RawDoc> = group.statements.iter().map(|i| &*self.docs[*i]).collect();
         let (primary, retry) = (ReadPreference::default(), self.retry(ctx, group));
-        router.call(ctx, &group.target.shard, &primary, &body, &[(self.field, &docs)], retry).await
+        shards.call(ctx, &group.target.shard, &primary, &body, &[(self.field, &docs)], retry).await
     }
 
     /// Runs them all. `goes` says where each goes, by what is known at the time.
     pub(crate) async fn run(
         &self,
-        router: &Router,
+        shards: &Shards,
         ctx: &OpCtx,
         req: &Request<'_>,
         goes: impl Fn(&Route, usize) -> Result<Goes>,
@@ -107,13 +107,13 @@ impl Writes<'_> {
         while !batch.is_over() {
             ctx.check_interrupt()?;
             let settled = batch.settled();
-            let route = router.route_for_write(ctx, &self.ns).await?;
+            let route = shards.route_for_write(ctx, &self.ns).await?;
             let untouched = batch.has_done_nothing();
             let (groups, alone) = batch.round(|i| goes(&route, i));
             if let Some(i) = alone {
-                self.look_for(router, ctx, req, &route, &mut batch, i).await?;
+                self.look_for(shards, ctx, req, &route, &mut batch, i).await?;
             }
-            let calls = groups.iter().map(|group| self.send(router, ctx, req, group));
+            let calls = groups.iter().map(|group| self.send(shards, ctx, req, group));
             let replies = together(calls.collect()).await;
             let alone = groups.len() == 1 && untouched;
             for (group, reply) in groups.iter().zip(replies) {
@@ -126,7 +126,7 @@ impl Writes<'_> {
                 if batch.settled() > settled {
                     tries = Tries::default();
                 }
-                if !tries.once_more(router, ctx, &route, stale).await {
+                if !tries.once_more(shards, ctx, &route, stale).await {
                     if ctx.in_txn() {
                         return Err(e);
                     }
@@ -148,7 +148,7 @@ impl Writes<'_> {
     }
 }
 
-impl Router {
+impl Shards {
     /// Where a collection is that somebody writes to; its database comes into being with that.
     pub(crate) async fn route_for_write(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Route> {
         match self.catalog.route(ns).await {

@@ -1,7 +1,7 @@
 //! Where a write goes (SH-RT-1, SH-RT-3).
 
-use crate::Router;
 use crate::catalog::{Route, Target};
+use crate::remote::Shards;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{RawDoc, Value};
@@ -52,13 +52,13 @@ pub(crate) enum Goes {
 }
 
 pub(crate) fn of_update(
-    router: &Router,
+    shards: &Shards,
     ctx: &OpCtx,
     route: &Route,
     s: &UpdateStatement<'_>,
 ) -> Result<Goes> {
     let Some(table) = &route.table else { return Ok(Goes::To(vec![route.primary()])) };
-    let matcher = router.condition(ctx, Some(table), Some(s.filter), s.collation, s.let_vars);
+    let matcher = shards.condition(ctx, Some(table), Some(s.filter), s.collation, s.let_vars);
     if let Some(target) = of_point(table, matcher.as_ref())? {
         return Ok(Goes::To(vec![target]));
     }
@@ -90,13 +90,13 @@ pub(crate) fn of_update(
 }
 
 pub(crate) fn of_delete(
-    router: &Router,
+    shards: &Shards,
     ctx: &OpCtx,
     route: &Route,
     s: &DeleteStatement<'_>,
 ) -> Result<Goes> {
     let Some(table) = &route.table else { return Ok(Goes::To(vec![route.primary()])) };
-    let matcher = router.condition(ctx, Some(table), Some(s.filter), s.collation, s.let_vars);
+    let matcher = shards.condition(ctx, Some(table), Some(s.filter), s.collation, s.let_vars);
     if let Some(target) = of_point(table, matcher.as_ref())? {
         return Ok(Goes::To(vec![target]));
     }

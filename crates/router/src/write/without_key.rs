@@ -6,9 +6,9 @@
 use super::execute::Writes;
 use super::new_id::new_id;
 use super::targeting::{needs_key, of_document};
-use crate::Router;
 use crate::catalog::{Route, Target};
 use crate::cursors::{Remotes, RouterCursor, Shape, Wanted};
+use crate::remote::Shards;
 use crate::remote::envelope::{self, Kind};
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
@@ -20,7 +20,7 @@ use pando_rpc::Retry;
 
 /// The shard that answered, and its reply to a command of this one statement.
 pub(super) async fn run(
-    router: &Router,
+    shards: &Shards,
     ctx: &OpCtx,
     req: &Request<'_>,
     route: &Route,
@@ -32,14 +32,14 @@ pub(super) async fn run(
     }
     let statement = &*writes.docs[i];
     for _ in 0..limits::ROUTER_WRITE_WITHOUT_KEY_TRIES_MAX {
-        let Some(found) = look(router, ctx, req, route, statement).await? else {
+        let Some(found) = look(shards, ctx, req, route, statement).await? else {
             return match statement.get("upsert").is_some_and(|v| v.is_truthy()) {
-                true => upsert(router, ctx, req, route, statement).await,
+                true => upsert(shards, ctx, req, route, statement).await,
                 false => Ok((route.primary(), none())),
             };
         };
         let target = of_document(route, &found)?.remove(0);
-        let reply = send(router, ctx, req, writes, &target, &narrowed(statement, route, &found)).await?;
+        let reply = send(shards, ctx, req, writes, &target, &narrowed(statement, route, &found)).await?;
         let n = reply.get("n").and_then(|v| v.as_i64()).unwrap_or(0);
         if n > 0 || reply.get("writeErrors").is_some() {
             return Ok((target, reply));
@@ -51,7 +51,7 @@ pub(super) async fn run(
 
 /// `_id` and shard key of a document that matches.
 async fn look(
-    router: &Router,
+    shards: &Shards,
     ctx: &OpCtx,
     req: &Request<'_>,
     route: &Route,
@@ -60,7 +60,7 @@ async fn look(
     let doc = |name: &str| statement.get(name).and_then(|v| v.as_doc());
     let let_vars = req.body.get("let").and_then(|v| v.as_doc());
     let table = route.table.as_deref();
-    let matcher = router.condition(ctx, table, doc("q"), doc("collation"), let_vars);
+    let matcher = shards.condition(ctx, table, doc("q"), doc("collation"), let_vars);
     let targets = route.concerned(matcher.as_ref());
     let body = |target: &Target| {
         let mut b = DocBuilder::new();
@@ -74,10 +74,10 @@ async fn look(
         b.finish()
     };
     let (remotes, first, _) =
-        Remotes::open(router, ctx, &targets, &ReadPreference::default(), false, body).await?;
+        Remotes::open(shards, ctx, &targets, &ReadPreference::default(), false, body).await?;
     let mut cursor = RouterCursor::new(remotes, first, Shape { limit: Some(1), ..Shape::default() })?;
     let wanted = Wanted { docs_max: 1, ..Wanted::default() };
-    Ok(cursor.fill(router, ctx, wanted).await?.pop())
+    Ok(cursor.fill(shards, ctx, wanted).await?.pop())
 }
 
 /// The statement for that very document, if it matches still.
@@ -109,7 +109,7 @@ fn this_one(d: &mut DocBuilder, route: &Route, found: &RawDoc) {
 }
 
 async fn send(
-    router: &Router,
+    shards: &Shards,
     ctx: &OpCtx,
     req: &Request<'_>,
     writes: &Writes<'_>,
@@ -123,7 +123,7 @@ async fn send(
     let retry = if ctx.in_txn() { Retry::Never } else { Retry::NotIdempotent };
     let sequences: [pando_rpc::Sequence<'_>; 1] = [(writes.field, &[statement])];
     let primary = ReadPreference::default();
-    let answer = router.call(ctx, &target.shard, &primary, &b.finish(), &sequences, retry).await?;
+    let answer = shards.call(ctx, &target.shard, &primary, &b.finish(), &sequences, retry).await?;
     Ok(answer.reply)
 }
 
@@ -135,7 +135,7 @@ fn none() -> DocBuf {
 
 /// Nothing matches: what an upsert makes is inserted where it belongs.
 async fn upsert(
-    router: &Router,
+    shards: &Shards,
     ctx: &OpCtx,
     req: &Request<'_>,
     route: &Route,
@@ -143,7 +143,7 @@ async fn upsert(
 ) -> Result<(Target, DocBuf)> {
     let s = UpdateStatement::parse(statement)?;
     let let_vars = req.body.get("let").and_then(|v| v.as_doc());
-    let q = router.query_ctx(ctx, route.table.as_deref(), s.collation, let_vars)?;
+    let q = shards.query_ctx(ctx, route.table.as_deref(), s.collation, let_vars)?;
     let new = match s.supplied() {
         Some(new) => new.to_buf(),
         None => UpdatePlan::parse(s.update, s.array_filters, &q)?.upsert(s.filter, || new_id(ctx))?,
@@ -155,7 +155,7 @@ async fn upsert(
     let retry = if ctx.in_txn() { Retry::Never } else { Retry::NotIdempotent };
     let sequences: [pando_rpc::Sequence<'_>; 1] = [("documents", &[&*new])];
     let primary = ReadPreference::default();
-    let answer = router.call(ctx, &target.shard, &primary, &b.finish(), &sequences, retry).await?;
+    let answer = shards.call(ctx, &target.shard, &primary, &b.finish(), &sequences, retry).await?;
     if answer.reply.get("writeErrors").is_some() {
         return Ok((target, answer.reply));
     }

@@ -33,7 +33,7 @@ pub fn check(settings: &Settings) -> Result<String, Refusal> {
 
 /// What `--help` shows.
 pub fn help(program: &str) -> String {
-    super::parse::help_with(program, |heading, opt| is_of_router(heading, opt))
+    super::parse::help_with(program, is_of_router)
 }
 
 /// A server that holds data asks no config servers that it is told of.

@@ -6,5 +6,5 @@ use pando_rpc::Retry;
 
 pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let on = OnPrimary { ns: req.ns()?, name: "_shardsvrCollMod", creates: false, retry: Retry::Idempotent };
-    on.run(router, ctx, &req).await.map(|reply| super::super::handed_on(&reply))
+    on.run(router, ctx, &req).await.map(|reply| handed_on(&reply))
 }

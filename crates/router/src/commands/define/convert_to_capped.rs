@@ -13,5 +13,5 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
     let on = OnPrimary { ns, name: "convertToCapped", creates: false, retry: Retry::NotIdempotent };
-    on.run(router, ctx, &req).await.map(|reply| super::super::handed_on(&reply))
+    on.run(router, ctx, &req).await.map(|reply| handed_on(&reply))
 }

@@ -10,5 +10,5 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     CreateArgs::parse(&req)?;
     ctx.arguments_read()?;
     let on = OnPrimary { ns, name: "create", creates: true, retry: Retry::NotIdempotent };
-    on.run(router, ctx, &req).await.map(|reply| super::super::handed_on(&reply))
+    on.run(router, ctx, &req).await.map(|reply| handed_on(&reply))
 }

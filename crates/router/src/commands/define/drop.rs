@@ -13,6 +13,6 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     match on.run(router, ctx, &req).await {
         // There is nothing to drop.
         Err(e) if e.code == ErrorCode::NamespaceNotFound => Ok(Reply::new()),
-        done => done.map(|reply| super::super::handed_on(&reply)),
+        done => done.map(|reply| handed_on(&reply)),
     }
 }

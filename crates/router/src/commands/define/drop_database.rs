@@ -24,7 +24,7 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
             Ok(r)
         }
         done => done.map(|reply| {
-            let mut r = super::super::handed_on(&reply);
+            let mut r = handed_on(&reply);
             if reply.get("dropped").is_none() {
                 r.body.str("dropped", req.db);
             }

@@ -28,5 +28,5 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     };
     let reply = on.run_with(router, ctx, &within, arguments).await?;
     router.catalog.forget_collection(to.as_str());
-    Ok(super::super::handed_on(&reply))
+    Ok(handed_on(&reply))
 }

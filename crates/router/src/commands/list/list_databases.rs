@@ -35,7 +35,7 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
                 d.str("name", name);
                 if !name_only {
                     d.i64("sizeOnDisk", sum.bytes).bool("empty", !sum.full);
-                    d.doc("shards", |s| sum.shards.iter().for_each(|(id, n)| _ = s.i64(&**id, *n)));
+                    d.doc("shards", |s| sum.shards.iter().for_each(|(id, n)| _ = s.i64(id, *n)));
                 }
             });
         }

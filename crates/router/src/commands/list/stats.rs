@@ -1,9 +1,9 @@
 //! `dbStats`, `collStats`, `dataSize`: the sums of what shards measure.
 
-use super::super::handed_on::own_fields;
 use super::super::prelude::*;
 use crate::catalog::Target;
 use crate::remote::call::read_preference;
+use crate::remote::own_fields;
 use crate::remote::stale::Tries;
 use pando_routing::ShardId;
 use pando_rpc::Retry;

@@ -1,6 +1,7 @@
 //! Commands about this process.
 
 pub(super) mod about;
+pub(super) mod connections;
 pub(super) mod operations;
 pub(super) mod parameters;
 pub(super) mod refused;

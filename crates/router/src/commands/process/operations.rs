@@ -1,8 +1,11 @@
 //! `currentOp`, `killOp`, `shutdown`, `configureFailPoint`: what runs here, and its end.
 
 use super::super::prelude::*;
+use crate::aggregate::run::{Asked, open};
+use crate::cursors::Wanted;
+use pando_bson::ArrayBuilder;
 use pando_command::ActiveOp;
-use pando_request::KillOpArgs;
+use pando_request::{AggregateArgs, KillOpArgs};
 
 pub(in crate::commands) async fn kill(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     // `shard:number` is one of a shard's.
@@ -41,16 +44,44 @@ fn append(d: &mut DocBuilder, router: &Router, op: &ActiveOp, desc: &str, remote
     }
 }
 
-pub(in crate::commands) async fn current(router: &Router, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
-    let mut r = Reply::new();
-    let clients = router.instance.clients.all();
-    r.body.array("inprog", |a| {
-        for client in &clients {
+impl Router {
+    /// What runs here, as `currentOp` shows it.
+    pub(crate) fn running_operations(&self) -> Vec<DocBuf> {
+        let mut out = Vec::new();
+        for client in self.instance.clients.all() {
             if let Some(op) = client.active_op() {
-                a.doc(|d| append(d, router, &op, &client.desc, client.remote.as_deref()));
+                let mut d = DocBuilder::new();
+                append(&mut d, self, &op, &client.desc, client.remote.as_deref());
+                out.push(d.finish());
             }
         }
-    });
+        out
+    }
+}
+
+/// Those of all shards, by the stage of that name; with `$ownOps` and its like as its options.
+pub(in crate::commands) async fn current(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let mut options = DocBuilder::new();
+    options.bool("allUsers", !req.body.get("$ownOps").is_some_and(|v| v.is_truthy()));
+    options.bool("idleConnections", req.body.get("$all").is_some_and(|v| v.is_truthy()));
+    let mut stages = ArrayBuilder::new();
+    stages.doc(|d| _ = d.raw_doc("$currentOp", &options.finish()));
+    let mut filter = DocBuilder::new();
+    let own = |name: &str| matches!(name, "$ownOps" | "$all" | "$truncateOps" | "$recent");
+    for e in req.body.iter().skip(1) {
+        if !own(e.name()) && !pando_command::generic_args::is_generic(e.name_bytes()) {
+            filter.elem(e);
+        }
+    }
+    stages.doc(|d| _ = d.raw_doc("$match", &filter.finish()));
+    let stages = stages.finish();
+    let ns = Namespace::unchecked("admin", "$cmd.aggregate");
+    let args = AggregateArgs { pipeline: &stages, has_cursor: true, ..AggregateArgs::default() };
+    let asked = Asked { named: ns.clone(), ns, args, explains: None };
+    let mut r = Reply::new();
+    let Some(mut cursor) = open(router, ctx, &req, &asked).await? else { return Ok(r) };
+    let docs = cursor.fill(router, ctx, Wanted { docs_max: u64::MAX, ..Wanted::default() }).await?;
+    r.body.array("inprog", |a| docs.iter().for_each(|doc| _ = a.raw_doc(doc)));
     Ok(r)
 }
 

@@ -152,7 +152,7 @@ pub(in crate::commands) async fn merge(router: &Router, ctx: &OpCtx, req: Reques
     b.str("shardName", shard.as_str());
     append_generation(&mut b, &table);
     let reply = to_shard(router, ctx, &ns, &shard, b).await?;
-    Ok(super::super::handed_on(&reply))
+    Ok(handed_on(&reply))
 }
 
 /// `moveChunk` and `moveRange`: the config servers have the donor do it.
@@ -188,7 +188,7 @@ pub(in crate::commands) async fn move_range(router: &Router, ctx: &OpCtx, req: R
     }
     let done = on_config::send(router, ctx, b, Retry::Idempotent).await;
     router.catalog.forget_collection(ns.as_str());
-    done.map(|reply| super::super::handed_on(&reply))
+    done.map(|reply| handed_on(&reply))
 }
 
 fn ends(chunk: ChunkRef<'_>) -> (Option<DocBuf>, Option<DocBuf>) {

@@ -13,5 +13,5 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     let on = OnPrimary { ns, name, creates: false, retry: Retry::Idempotent };
     let reply = on.run_with(router, ctx, &req, |b| _ = b.str(name, db).str("to", &to)).await;
     router.catalog.forget_database(db);
-    reply.map(|reply| super::super::handed_on(&reply))
+    reply.map(|reply| handed_on(&reply))
 }

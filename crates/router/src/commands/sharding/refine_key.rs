@@ -15,5 +15,5 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     let on = OnPrimary { ns: ns.clone(), name, creates: false, retry: Retry::Idempotent };
     let arguments = |b: &mut DocBuilder| _ = b.str(name, ns.coll()).raw_doc("newShardKey", key);
     let reply = on.run_with(router, ctx, &within, arguments).await?;
-    Ok(super::super::handed_on(&reply))
+    Ok(handed_on(&reply))
 }

@@ -7,13 +7,13 @@ use crate::catalog::Ask;
 pub(in crate::commands) async fn add(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let reply = on_config::run(router, ctx, &req, "_configsvrAddShard").await?;
     router.catalog.refresh_shards().await?;
-    Ok(super::super::handed_on(&reply))
+    Ok(handed_on(&reply))
 }
 
 pub(in crate::commands) async fn remove(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let reply = on_config::run(router, ctx, &req, "_configsvrRemoveShard").await?;
     router.catalog.refresh_shards().await?;
-    Ok(super::super::handed_on(&reply))
+    Ok(handed_on(&reply))
 }
 
 pub(in crate::commands) async fn list(router: &Router, _: &OpCtx, _: Request<'_>) -> Result<Reply> {

@@ -1,0 +1,16 @@
+//! What every call to a shard goes through: who the shards are, connections, and the times that all calls hand on.
+
+use crate::catalog::Catalog;
+use crate::times::Times;
+use pando_env::Env;
+use pando_fleet::Fleet;
+use std::sync::Arc;
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Shards {
+    pub(crate) env: Env,
+    pub(crate) times: Arc<Times>,
+    pub(crate) fleet: Fleet,
+    pub(crate) catalog: Arc<Catalog>,
+}
