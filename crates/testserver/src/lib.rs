@@ -8,10 +8,12 @@
 //! ```
 
 mod client;
+mod cluster;
 mod server;
 mod set;
 
 pub use client::{Client, EXHAUST_ALLOWED, MORE_TO_COME};
+pub use cluster::Cluster;
 pub use server::{Running, World};
 pub use set::{Member, Set, is};
 pub use tokio::task::{JoinHandle, spawn, yield_now};

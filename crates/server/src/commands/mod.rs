@@ -135,6 +135,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "_shardsvrDropDatabase" => shardsvr::drop_database;
     "_shardsvrDropDatabaseParticipant" => shardsvr::drop_database_participant;
     "_shardsvrDropIndexes" => shardsvr::drop_indexes;
+    "_shardsvrRenameCollection" => shardsvr::rename_collection;
     "_mergeAuthzCollections" => principals::merge::run;
     "_closeBackup" => backup::close;
     "_configsvrAddShard" => configsvr::add_shard::run;

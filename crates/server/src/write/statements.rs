@@ -20,7 +20,7 @@ use pando_query::ctx::TextIndex;
 use pando_query::facts::MetaField;
 use pando_query::matcher::{Matcher, Place};
 use pando_query::plan::{Hint, check_one_order};
-use pando_query::source::RecordId;
+use pando_query::source::{Owned, RecordId};
 use pando_query::update::{LogForm, UpdatePlan};
 use pando_request::{DeleteStatement, UpdateStatement};
 use pando_session::retryable::{Done, Kind};
@@ -487,7 +487,19 @@ impl Job<'_> {
             LogForm::Replacement => UpdateForm::Replacement,
             LogForm::Delta(diff) => UpdateForm::Diff(diff),
         };
+        check_stays_here(self.coll, &outcome.new_doc)?;
         unit.update(op, self.coll, &found.rid, old, &outcome.new_doc, form, stmt_ids)?;
         Ok(Some(outcome.new_doc))
+    }
+}
+
+/// A document whose shard key changes may belong to another shard from then on. To move it there takes a transaction of both.
+fn check_stays_here(coll: &WriteAcquisition, new: &RawDoc) -> Result<()> {
+    match coll.owned() {
+        Some(owned) if !owned.owns(new) => Err(Error::new(
+            ErrorCode::WouldChangeOwningShard,
+            "Update would cause the document to move to another shard, which this server does not do",
+        )),
+        _ => Ok(()),
     }
 }

@@ -9,6 +9,7 @@ mod drop_collection;
 mod drop_database;
 mod drop_indexes;
 mod refresh;
+mod rename_collection;
 mod state;
 mod versions;
 
@@ -20,5 +21,6 @@ pub(super) use drop_collection::{participant as drop_participant, run as drop_co
 pub(super) use drop_database::{participant as drop_database_participant, run as drop_database};
 pub(super) use drop_indexes::run as drop_indexes;
 pub(super) use refresh::{collection as flush_collection, database as flush_database};
+pub(super) use rename_collection::run as rename_collection;
 pub(super) use state::run as state;
 pub(super) use versions::{of_collection as collection_version, of_database as database_version};

@@ -1,0 +1,217 @@
+//! Whole clusters: routers in front of shards, with config servers that know who owns what.
+
+#![allow(clippy::unwrap_used)]
+
+use pando_bson::{Bson, Document, doc};
+use pando_testserver::{Client, Cluster, run, spawn};
+
+fn numbers(from: i32, to: i32) -> Vec<Bson> {
+    (from..to).map(|i| doc! { "_id": i, "k": i * 10, "g": i % 7 }.into()).collect()
+}
+async fn insert(c: &mut Client, coll: &str, docs: Vec<Bson>) -> Document {
+    let mut command = doc! { "insert": coll };
+    command.push("documents", docs);
+    c.ok(command).await
+}
+async fn count(c: &mut Client, coll: &str, filter: Document) -> i64 {
+    let pipeline = vec![Bson::from(doc! { "$match": filter }), doc! { "$count": "n" }.into()];
+    let mut command = doc! { "aggregate": coll };
+    command.push("pipeline", pipeline);
+    command.push("cursor", doc! {});
+    c.all(command).await.first().map_or(0, |d| d.get("n").and_then(Bson::as_i64).unwrap())
+}
+fn number(reply: &Document, field: &str) -> i64 {
+    reply.get(field).and_then(Bson::as_i64).unwrap_or(-1)
+}
+/// Two zones, so that a collection by `k` begins on both shards.
+async fn zones(c: &mut Client, ns: &str) {
+    for (shard, zone, min, max) in
+        [("s0", "low", Bson::MinKey, Bson::Int32(500)), ("s1", "high", Bson::Int32(500), Bson::MaxKey)]
+    {
+        c.ok(doc! { "addShardToZone": shard, "zone": zone, "$db": "admin" }).await;
+        let mut range = doc! { "updateZoneKeyRange": ns };
+        range.push("min", doc! { "k": min });
+        range.push("max", doc! { "k": max });
+        range.push("zone", zone);
+        range.push("$db", "admin");
+        c.ok(range).await;
+    }
+}
+
+#[test]
+fn a_collection_over_shards_answers_as_one_on_a_single_set() {
+    run(async {
+        let cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+        zones(&mut c, "test.ranged").await;
+        cluster.shard_collection("test.ranged", doc! { "k": 1 }).await;
+        cluster.shard_collection("test.hashed", doc! { "_id": "hashed" }).await;
+        for coll in ["plain", "ranged", "hashed"] {
+            assert_eq!(number(&insert(&mut c, coll, numbers(0, 100)).await, "n"), 100, "{coll}");
+        }
+        for shard in 0..2 {
+            let mut direct = cluster.shard(shard).await;
+            for coll in ["ranged", "hashed"] {
+                assert!(count(&mut direct, coll, doc! {}).await > 10, "{coll} on s{shard}");
+            }
+        }
+        let find = |coll: &str, rest: Document| {
+            let mut command = doc! { "find": coll };
+            rest.iter().for_each(|(name, v)| command.push(name, v.clone()));
+            command
+        };
+        for rest in [
+            doc! { "sort": { "k": -1 }, "limit": 7 },
+            doc! { "sort": { "g": 1, "_id": 1 }, "skip": 20, "limit": 30, "batchSize": 4 },
+            doc! { "filter": { "k": { "$gte": 450, "$lt": 550 } }, "sort": { "_id": 1 } },
+            doc! { "filter": { "g": 3 }, "sort": { "_id": 1 }, "projection": { "k": 1 } },
+            doc! { "filter": { "_id": 77 } },
+        ] {
+            let plain = c.all(find("plain", rest.clone())).await;
+            assert!(!plain.is_empty());
+            for coll in ["ranged", "hashed"] {
+                assert_eq!(c.all(find(coll, rest.clone())).await, plain, "{coll} {rest:?}");
+            }
+        }
+        for coll in ["plain", "ranged", "hashed"] {
+            let mut update = doc! { "update": coll };
+            update.push(
+                "updates",
+                vec![Bson::from(doc! { "q": { "g": 3 }, "u": { "$set": { "x": 1 } }, "multi": true })],
+            );
+            assert_eq!(number(&c.ok(update).await, "nModified"), 14, "{coll}");
+            let mut delete = doc! { "delete": coll };
+            delete.push("deletes", vec![Bson::from(doc! { "q": { "g": 5 }, "limit": 0 })]);
+            assert_eq!(number(&c.ok(delete).await, "n"), 14, "{coll}");
+            assert_eq!(count(&mut c, coll, doc! { "x": 1 }).await, 14);
+            assert_eq!(count(&mut c, coll, doc! {}).await, 86);
+            let distinct = c.ok(doc! { "distinct": coll, "key": "g" }).await;
+            assert_eq!(distinct.get("values").and_then(Bson::as_array).unwrap().len(), 6);
+        }
+        cluster.shut_down().await;
+    });
+}
+
+/// Documents that a shard does not own: a migration that was given up leaves such, here somebody writes them past the router.
+#[test]
+fn what_a_shard_does_not_own_is_seen_by_nobody_who_asks_a_router() {
+    run(async {
+        let cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+        zones(&mut c, "test.ranged").await;
+        cluster.shard_collection("test.ranged", doc! { "k": 1 }).await;
+        insert(&mut c, "ranged", numbers(0, 100)).await;
+        let index = doc! { "key": { "g": 1, "k": 1 }, "name": "gk" };
+        let mut indexes = doc! { "createIndexes": "ranged" };
+        indexes.push("indexes", vec![Bson::from(index), doc! { "key": { "g": 1 }, "name": "g" }.into()]);
+        c.ok(indexes).await;
+        let mut direct = cluster.shard(0).await;
+        let orphans: Vec<Bson> =
+            (0..10).map(|i| doc! { "_id": 1000 + i, "k": 600 + i, "g": 3 }.into()).collect();
+        insert(&mut direct, "ranged", orphans).await;
+        assert_eq!(count(&mut direct, "ranged", doc! { "_id": { "$gte": 1000 } }).await, 10);
+        assert_eq!(count(&mut c, "ranged", doc! { "_id": { "$gte": 1000 } }).await, 0);
+        assert_eq!(c.all(doc! { "find": "ranged", "filter": { "_id": 1005 } }).await, []);
+        for hint in ["g", "gk", "_id_"] {
+            let found = c.all(doc! { "find": "ranged", "filter": { "g": 3 }, "hint": hint }).await;
+            assert_eq!(found.len(), 14, "{hint}");
+            let covered = doc! { "find": "ranged", "filter": { "g": 3 }, "hint": hint, "projection": { "_id": 0, "g": 1 } };
+            assert_eq!(c.all(covered).await.len(), 14, "{hint}, covered");
+        }
+        let distinct = c.ok(doc! { "distinct": "ranged", "key": "k", "query": { "g": 3 } }).await;
+        assert_eq!(distinct.get("values").and_then(Bson::as_array).unwrap().len(), 14);
+        let mut update = doc! { "update": "ranged" };
+        update.push(
+            "updates",
+            vec![Bson::from(doc! { "q": { "g": 3 }, "u": { "$set": { "x": 1 } }, "multi": true })],
+        );
+        assert_eq!(number(&c.ok(update).await, "n"), 14);
+        let mut delete = doc! { "delete": "ranged" };
+        delete.push("deletes", vec![Bson::from(doc! { "q": { "_id": { "$gte": 1000 } }, "limit": 0 })]);
+        assert_eq!(number(&c.ok(delete).await, "n"), 0);
+        assert_eq!(
+            count(&mut direct, "ranged", doc! { "x": { "$exists": 0 }, "_id": { "$gte": 1000 } }).await,
+            10
+        );
+        let plan = c.ok(doc! { "explain": { "find": "ranged", "filter": { "g": 3 }, "hint": "g" } }).await;
+        assert!(format!("{plan:?}").contains("SHARDING_FILTER"), "{plan:?}");
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn a_router_with_an_old_view_learns_before_anything_is_written_or_read_wrongly() {
+    run(async {
+        let mut cluster = Cluster::of(2, 2).await;
+        let (mut here, mut there) = (cluster.router(0).await, cluster.router(1).await);
+        here.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+        insert(&mut there, "c", numbers(0, 50)).await;
+        here.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "k": 1 }, "name": "k" }] }).await;
+        cluster.shard_collection("test.c", doc! { "k": 1 }).await;
+        // It thinks that nothing is sharded.
+        assert_eq!(number(&insert(&mut there, "c", numbers(50, 60)).await, "n"), 10);
+        assert_eq!(count(&mut there, "c", doc! {}).await, 60);
+        // Dropped and made anew by another key, with another first part on another shard.
+        assert_eq!(count(&mut here, "c", doc! {}).await, 60);
+        here.ok(doc! { "drop": "c" }).await;
+        cluster.shard_collection("test.c", doc! { "_id": "hashed" }).await;
+        assert_eq!(count(&mut there, "c", doc! {}).await, 0);
+        assert_eq!(number(&insert(&mut there, "c", numbers(0, 100)).await, "n"), 100);
+        assert_eq!(count(&mut here, "c", doc! {}).await, 100);
+        assert_eq!(here.all(doc! { "find": "c", "filter": { "_id": 42 } }).await.len(), 1);
+        // The same again, as no collection of the cluster's.
+        here.ok(doc! { "drop": "c" }).await;
+        assert_eq!(number(&insert(&mut there, "c", numbers(0, 10)).await, "n"), 10);
+        assert_eq!(count(&mut here, "c", doc! {}).await, 10);
+        // Shards and config servers remember nothing that is not on disk.
+        cluster.restart_shard(0).await;
+        cluster.restart_config_server().await;
+        let mut there = cluster.router(1).await;
+        assert_eq!(count(&mut there, "c", doc! {}).await, 10);
+        here.ok(doc! { "dropDatabase": 1 }).await;
+        assert_eq!(count(&mut there, "c", doc! {}).await, 0);
+        insert(&mut there, "c", numbers(0, 5)).await;
+        assert_eq!(count(&mut here, "c", doc! {}).await, 5);
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn nothing_that_is_written_while_a_collection_becomes_sharded_is_lost() {
+    run(async {
+        let cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+        c.ok(doc! { "create": "c" }).await;
+        let writers: Vec<_> = (0..4)
+            .map(|w| {
+                let connecting = cluster.router(0);
+                (w, connecting)
+            })
+            .collect();
+        let mut tasks = Vec::new();
+        for (w, connecting) in writers {
+            let mut c = connecting.await;
+            tasks.push(spawn(async move {
+                let mut acknowledged = 0;
+                for i in 0..60 {
+                    let doc = doc! { "_id": w * 1000 + i };
+                    let reply = c.run(doc! { "insert": "c", "documents": [doc], "$db": "test" }).await;
+                    acknowledged += number(&reply, "n").max(0);
+                }
+                acknowledged
+            }));
+        }
+        let sharding = c.run(doc! { "shardCollection": "test.c", "key": { "_id": 1 }, "$db": "admin" }).await;
+        assert_eq!(number(&sharding, "ok"), 1, "{sharding:?}");
+        let mut acknowledged = 0;
+        for task in tasks {
+            acknowledged += task.await.unwrap();
+        }
+        assert_eq!(acknowledged, 240);
+        assert_eq!(count(&mut c, "c", doc! {}).await, 240);
+        cluster.shut_down().await;
+    });
+}

@@ -1,0 +1,127 @@
+//! A sharded cluster in this process: a config server, shards of one member, routers.
+
+use crate::{Client, Running, World};
+use pando_bson::{Document, doc};
+use pando_command::Params;
+use pando_command::roles::ClusterRole;
+use pando_router::{ConfigDb, Router};
+use pando_shell::admission::Admission;
+use pando_shell::{Service, Stop, listener};
+use std::sync::Arc;
+
+/// Router processes share nothing with each other.
+struct RunningRouter {
+    world: World,
+    router: Arc<Router>,
+    port: u16,
+    stop: Stop,
+}
+
+/// The sets are called `c`, and `s0`, `s1`, …, as the shards are.
+pub struct Cluster {
+    world: World,
+    config: Option<Running>,
+    shards: Vec<(World, Option<Running>)>,
+    routers: Vec<RunningRouter>,
+}
+
+async fn start(world: &World, port: u16, set: &str, role: ClusterRole) -> Running {
+    let set = set.to_owned();
+    world
+        .start_at(port, |c| {
+            c.repl_set = Some(set);
+            c.cluster_role = Some(role);
+            c.auto_initiate = Some(format!("127.0.0.1:{}", c.port));
+        })
+        .await
+}
+
+impl Cluster {
+    /// All shards are added.
+    pub async fn of(shards: usize, routers: usize) -> Cluster {
+        let world = World::new();
+        let config = start(&world, 0, "c", ClusterRole::Config).await;
+        let mut cluster = Cluster { world, config: Some(config), shards: Vec::new(), routers: Vec::new() };
+        for i in 0..shards {
+            let world = World::new();
+            let running = start(&world, 0, &format!("s{i}"), ClusterRole::Shard).await;
+            cluster.shards.push((world, Some(running)));
+        }
+        for _ in 0..routers {
+            let router = cluster.start_router().await;
+            cluster.routers.push(router);
+        }
+        let mut c = cluster.router(0).await;
+        for i in 0..shards {
+            let host = format!("s{i}/127.0.0.1:{}", cluster.shard_port(i));
+            c.ok(doc! { "addShard": host, "$db": "admin" }).await;
+        }
+        cluster
+    }
+    async fn start_router(&self) -> RunningRouter {
+        let world = World::new();
+        let env = world.env();
+        let bound = listener::bind(&env, &["127.0.0.1".to_owned()], 0, None).await.expect("a free port");
+        let port = bound.port();
+        let config_port = self.config.as_ref().expect("it runs").port;
+        let configdb = ConfigDb::parse(&format!("c/127.0.0.1:{config_port}")).expect("a set");
+        let params = Params::new();
+        params.set_at_startup("enableTestCommands", "1").expect("a known parameter");
+        let config = pando_router::Config::new(configdb, port);
+        let router = Router::start(env, config, params).await.expect("the router starts");
+        let stop = Stop::new();
+        let service = Service::new(router.clone(), |router: &Router| &router.registry);
+        bound.serve(&service, Admission::bounded(1000), &stop);
+        RunningRouter { world, router, port, stop }
+    }
+    /// A connection to a router.
+    pub async fn router(&self, i: usize) -> Client {
+        Client::connect(self.routers[i].port).await
+    }
+    fn shard_port(&self, i: usize) -> u16 {
+        self.shards[i].1.as_ref().expect("it runs").port
+    }
+    /// A connection to a shard, past all routers.
+    pub async fn shard(&self, i: usize) -> Client {
+        Client::connect(self.shard_port(i)).await
+    }
+    pub async fn config_server(&self) -> Client {
+        self.config.as_ref().expect("it runs").connect().await
+    }
+    /// A shard ends where it is, and comes back.
+    pub async fn restart_shard(&mut self, i: usize) {
+        let port = self.shard_port(i);
+        if let Some(running) = self.shards[i].1.take() {
+            running.abandon();
+        }
+        let again = start(&self.shards[i].0, port, &format!("s{i}"), ClusterRole::Shard).await;
+        self.shards[i].1 = Some(again);
+    }
+    /// The same of the config server.
+    pub async fn restart_config_server(&mut self) {
+        let Some(running) = self.config.take() else { return };
+        let port = running.port;
+        running.abandon();
+        self.config = Some(start(&self.world, port, "c", ClusterRole::Config).await);
+    }
+    /// The same command everywhere: a collection that is sharded by `key`.
+    pub async fn shard_collection(&self, ns: &str, key: Document) {
+        let mut c = self.router(0).await;
+        c.ok(doc! { "shardCollection": ns, "key": key, "$db": "admin" }).await;
+    }
+    pub async fn shut_down(self) {
+        for r in self.routers {
+            r.router.stop();
+            r.stop.stop();
+            drop(r.world);
+        }
+        for (_, running) in self.shards {
+            if let Some(running) = running {
+                running.shut_down().await;
+            }
+        }
+        if let Some(config) = self.config {
+            config.shut_down().await;
+        }
+    }
+}
