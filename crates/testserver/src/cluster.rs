@@ -1,6 +1,6 @@
 //! A sharded cluster in this process: a config server, shards of one member, routers.
 
-use crate::{Client, Running, World};
+use crate::{Client, Running, World, pause};
 use pando_bson::{Document, doc};
 use pando_command::Params;
 use pando_command::roles::ClusterRole;
@@ -34,6 +34,15 @@ async fn start(world: &World, port: u16, set: &str, role: ClusterRole) -> Runnin
             c.auto_initiate = Some(format!("127.0.0.1:{}", c.port));
         })
         .await
+}
+
+/// Its listener goes when its task is next awake.
+async fn abandon(running: Running) {
+    let port = running.port;
+    running.abandon();
+    while std::net::TcpListener::bind(("127.0.0.1", port)).is_err() {
+        pause(10).await;
+    }
 }
 
 impl Cluster {
@@ -92,7 +101,7 @@ impl Cluster {
     pub async fn restart_shard(&mut self, i: usize) {
         let port = self.shard_port(i);
         if let Some(running) = self.shards[i].1.take() {
-            running.abandon();
+            abandon(running).await;
         }
         let again = start(&self.shards[i].0, port, &format!("s{i}"), ClusterRole::Shard).await;
         self.shards[i].1 = Some(again);
@@ -101,7 +110,7 @@ impl Cluster {
     pub async fn restart_config_server(&mut self) {
         let Some(running) = self.config.take() else { return };
         let port = running.port;
-        running.abandon();
+        abandon(running).await;
         self.config = Some(start(&self.world, port, "c", ClusterRole::Config).await);
     }
     /// The same command everywhere: a collection that is sharded by `key`.
