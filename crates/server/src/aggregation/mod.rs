@@ -122,6 +122,13 @@ fn place_of_first(spec: &AggSpec<'_>, e: Error) -> Error {
     }
 }
 
+/// What is wrong with a pipeline is told behind what is wrong with the targets of its sinks: places of stages, the variables of a
+/// `$merge`, and all that is looked at once stages are parsed.
+fn is_behind_targets(e: &Error) -> bool {
+    matches!(e.code.0, NOT_FIRST | NOT_LAST | 31441 | 51047 | 40600 | 51199 | 51273 | 40218 | 40603)
+        || e.message.starts_with("Failed to optimize")
+}
+
 /// The stage that a pipeline begins with.
 fn first_stage(pipeline: &RawDoc) -> &str {
     let first = pipeline.first().and_then(|s| s.value().as_doc()?.first());
@@ -256,6 +263,9 @@ impl Aggregations {
         }
         let parse = if view.is_some() { Pipeline::parse_on_view } else { Pipeline::parse };
         let pipeline = parse(&spec.pipeline, &q);
+        if pipeline.as_ref().err().is_none_or(is_behind_targets) {
+            writing::check_targets(&self.reads.access, spec.ns.db(), &spec.pipeline, &q)?;
+        }
         // What is only known once stages are optimized comes behind that.
         if pipeline.as_ref().map_or_else(|e| e.message.starts_with("Failed to optimize"), |_| true) {
             self.check_collations(ctx, &spec, pipeline.as_ref().ok().and_then(Pipeline::sink), &q)?;
