@@ -673,3 +673,45 @@ fn a_view_is_defined_by_what_only_fails_when_it_is_read() {
         assert_eq!(c.err(create).await, (17276, text.to_owned()));
     });
 }
+
+#[test]
+fn results_of_a_map_reduce_go_to_no_internal_database_and_no_special_collection() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        for (out, wanted) in [
+            (doc! { "replace": "d", "db": "admin" }, 115),
+            (doc! { "merge": "system.x", "db": "local" }, 115),
+            (doc! { "merge": "system.x" }, 31319),
+            (doc! { "replace": "system.x" }, 17385),
+            (doc! { "reduce": "" }, 73),
+        ] {
+            let command =
+                doc! { "mapReduce": "c", "map": "function() {}", "reduce": "function() {}", "out": out };
+            assert_eq!(code(&c.run(command.clone()).await), wanted, "{command:?}");
+            assert_eq!(code(&c.run(doc! { "explain": command.clone() }).await), wanted, "{command:?}");
+        }
+        let on_admin = doc! { "mapReduce": "c", "map": "function() {}", "reduce": "function() {}", "out": "d", "$db": "admin" };
+        assert_eq!(code(&c.run(on_admin).await), 31321);
+    });
+}
+
+#[test]
+fn a_get_more_looks_at_the_collection_in_its_turn() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let more = |fields: [(&str, &str); 2]| {
+            let mut command = doc! { "getMore": 1_i64 };
+            fields.into_iter().for_each(|(name, v)| command.push(name, v));
+            command
+        };
+        for (name, v, wanted) in [("collection", "a\0b", 73), ("collection", "", 73), ("collection", ".", 73)]
+        {
+            assert_eq!(code(&c.run(more([(name, v), ("nope", "")])).await), wanted);
+            assert_eq!(code(&c.run(more([("nope", ""), (name, v)])).await), 40415);
+        }
+    });
+}

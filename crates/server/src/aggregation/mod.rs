@@ -126,7 +126,7 @@ fn place_of_first(spec: &AggSpec<'_>, e: Error) -> Error {
 /// `$merge`, and all that is looked at once stages are parsed.
 fn is_behind_targets(e: &Error) -> bool {
     matches!(e.code.0, NOT_FIRST | NOT_LAST | 31441 | 51047 | 40600 | 51199 | 51273 | 40218 | 40603)
-        || e.message.starts_with("Failed to optimize")
+        || ["Failed to optimize", "cannot use sortKey"].iter().any(|text| e.message.starts_with(text))
 }
 
 /// The stage that a pipeline begins with.
@@ -263,7 +263,10 @@ impl Aggregations {
         }
         let parse = if view.is_some() { Pipeline::parse_on_view } else { Pipeline::parse };
         let pipeline = parse(&spec.pipeline, &q);
-        if pipeline.as_ref().err().is_none_or(is_behind_targets) {
+        // Who does not write leaves it to the primary.
+        if self.reads.replication.member.accepts_writes()
+            && pipeline.as_ref().err().is_none_or(is_behind_targets)
+        {
             writing::check_targets(&self.reads.access, spec.ns.db(), &spec.pipeline, &q)?;
         }
         // What is only known once stages are optimized comes behind that.
