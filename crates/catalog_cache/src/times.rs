@@ -41,6 +41,23 @@ impl Times {
     pub fn topology(&self) -> Timestamp {
         Timestamp(self.topology.load(SeqCst))
     }
+    /// Takes in what somebody has told, where it is newer.
+    pub fn advance(&self, config: Option<Timestamp>, topology: Option<Timestamp>) {
+        self.config.fetch_max(config.map_or(0, |t| t.0), SeqCst);
+        self.topology.fetch_max(topology.map_or(0, |t| t.0), SeqCst);
+    }
+    /// What is known of the cluster's metadata, for a reply to another node.
+    pub fn append(&self, reply: &mut DocBuilder) {
+        for (name, time) in [("$configTime", self.config()), ("$topologyTime", self.topology())] {
+            if !time.is_zero() {
+                reply.timestamp(name, time);
+            }
+        }
+    }
+    /// For a pool of connections of a node that keeps its cluster time elsewhere.
+    pub fn gossips_of_metadata(self: &Arc<Times>) -> Vec<Arc<dyn Gossip>> {
+        self.gossips().split_off(1)
+    }
     /// For a pool of connections.
     pub fn gossips(self: &Arc<Times>) -> Vec<Arc<dyn Gossip>> {
         vec![

@@ -62,6 +62,9 @@ pub struct GenericArgs {
     /// `shardVersion`, `databaseVersion`: who owns what as the sender believes.
     pub shard_version: Option<ChunkVersion>,
     pub database_version: Option<DatabaseVersion>,
+    /// `$configTime`, `$topologyTime`: what the sender has heard of the cluster's metadata.
+    pub config_time: Option<Timestamp>,
+    pub topology_time: Option<Timestamp>,
     /// `mayBypassWriteBlocking`: from another server, whose client may write where users may not.
     pub may_bypass_write_blocking: bool,
     /// `$replData`: another member wants to know how this one is doing (R-META-1).
@@ -269,6 +272,8 @@ impl Reading {
                     _ => self.args.database_version = Some(DatabaseVersion::parse_argument(&v)?),
                 }
             }
+            "$configTime" => self.args.config_time = timestamp(&v),
+            "$topologyTime" => self.args.topology_time = timestamp(&v),
             "mayBypassWriteBlocking" => match v {
                 Value::Boolean(b) => self.args.may_bypass_write_blocking = b,
                 _ => {
@@ -382,6 +387,13 @@ fn parse_lsid(v: &Value<'_>) -> Result<SessionId> {
             Err(_) => Err(missing(OWNER, "id")),
         },
         _ => Err(missing(OWNER, "id")),
+    }
+}
+
+fn timestamp(v: &Value<'_>) -> Option<Timestamp> {
+    match v {
+        Value::Timestamp(t) => Some(*t),
+        _ => None,
     }
 }
 

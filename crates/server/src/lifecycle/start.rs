@@ -106,6 +106,9 @@ impl Server {
         let cursors: Arc<OpenCursors> = Arc::default();
         let role_changes =
             role_changes(Arc::new(config), instance, storage, &access, member, cursors.clone());
+        if let Some(sharding) = &sharding {
+            sharding.keep_time(role_changes.replication.clock.clone());
+        }
         let upkeep = upkeep(&role_changes);
         let statistics = statistics(&role_changes, &access, &cursors);
         Ok(Server {

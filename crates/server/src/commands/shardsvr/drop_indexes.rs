@@ -17,8 +17,8 @@ pub(super) fn renamed(body: &RawDoc, name: &str) -> DocBuf {
     let mut b = DocBuilder::with_capacity(body.byte_len());
     for (i, e) in body.iter().enumerate() {
         match i {
-            0 => drop(b.value(name, e.value())),
-            _ => drop(b.elem(e)),
+            0 => _ = b.value(name, e.value()),
+            _ => _ = b.elem(e),
         }
     }
     b.finish()

@@ -28,7 +28,7 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let mut b = DocBuilder::new();
     b.str("renameCollection", from.as_str()).str("to", to);
     for option in ["dropTarget", "stayTemp"] {
-        req.body.elem(option).into_iter().for_each(|e| drop(b.elem(e)));
+        req.body.elem(option).into_iter().for_each(|e| _ = b.elem(e));
     }
     let body = b.finish();
     let request = Ddl::request("renameCollection", "admin", &body);
