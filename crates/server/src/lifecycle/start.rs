@@ -54,8 +54,8 @@ impl Server {
         maintenance.add_observer(Arc::new(server.settings.principals.clone()));
         if let Some(sharding) = &server.sharding {
             maintenance.add_observer(IdentityObserver::of(sharding));
+            sharding.remember_identity(&server.access.internal_collections())?;
         }
-        server.remember_identity()?;
         if server.config_server.is_some() {
             maintenance.add_observer(Arc::new(NoUserDatabases));
         }

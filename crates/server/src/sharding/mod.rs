@@ -6,15 +6,17 @@
 //! ```
 //! * [`identity`] — becomes a shard when the document is written, and at the start where it is there already;
 //! * [`learn`] — after a refusal, before the sender is told: asks the config servers, or waits for a change of ownership;
-//! * [`ddl`] — definitions of the cluster's collections: coordinated here where this is the primary shard of their database.
+//! * [`ddl_locks`] — one definition at a time for each name.
+//!
+//! Definitions of the cluster's collections are coordinated by commands (`commands/shardsvr/ddl`).
 
-pub(crate) mod ddl;
+pub(crate) mod ddl_locks;
 pub(crate) mod identity;
 pub(crate) mod learn;
 
 use pando_base::Result;
 use pando_bson::DocBuilder;
-use pando_catalog_cache::{CatalogCache, ConfigServers, Times};
+use pando_metadata_cache::{MetadataCache, ConfigServers, Times};
 use pando_command::GenericArgs;
 use pando_env::Env;
 use pando_fleet::{Fleet, Monitors};
@@ -27,7 +29,7 @@ pub(crate) struct Sharding {
     env: Env,
     options: Options,
     pub(crate) metadata: Arc<FilteringMetadata>,
-    pub(crate) ddl_locks: ddl::locks::DdlLocks,
+    pub(crate) ddl_locks: ddl_locks::DdlLocks,
     cluster: OnceLock<Arc<Cluster>>,
     /// What this set's calls tell and hear of the cluster time.
     clock: OnceLock<Arc<dyn Gossip>>,
@@ -38,7 +40,7 @@ pub(crate) struct Cluster {
     pub(crate) identity: Arc<ShardIdentity>,
     pub(crate) fleet: Fleet,
     pub(crate) times: Arc<Times>,
-    pub(crate) catalog: CatalogCache,
+    pub(crate) catalog: MetadataCache,
 }
 
 impl Sharding {
@@ -81,7 +83,7 @@ impl Sharding {
             let set = monitors.of(&identity.config_set, hosts);
             let fleet = Fleet { env: self.env.clone(), monitors, pool };
             let config = Arc::new(ConfigServers { fleet: fleet.clone(), set, times: times.clone() });
-            let catalog = CatalogCache::new(&self.env, config);
+            let catalog = MetadataCache::new(&self.env, config);
             Arc::new(Cluster { identity: identity.clone(), fleet, times, catalog })
         }))
     }

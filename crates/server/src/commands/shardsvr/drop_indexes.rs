@@ -1,7 +1,7 @@
 //! `_shardsvrDropIndexes`: a router's `dropIndexes`, for the primary shard of the database, which has every shard do it that owns a part.
 
 use crate::commands::prelude::*;
-use crate::sharding::ddl::Ddl;
+use crate::commands::shardsvr::ddl::Ddl;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;

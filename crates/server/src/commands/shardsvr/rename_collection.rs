@@ -2,7 +2,7 @@
 //! to rename what other shards own parts of is not built.
 
 use crate::commands::prelude::*;
-use crate::sharding::ddl::Ddl;
+use crate::commands::shardsvr::ddl::Ddl;
 use pando_bson::fields::missing;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
