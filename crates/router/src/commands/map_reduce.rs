@@ -17,7 +17,10 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
             let text = "mapReduce of a sharded collection is not supported by this router";
             return Err(Error::new(ErrorCode::CommandNotSupported, text));
         }
-        let body = envelope::whole(ctx, &req, Kind::Write, &route.primary());
+        // What is told writes nothing.
+        let told = req.body.get_path("out.inline").is_some();
+        let kind = if told { Kind::Plain } else { Kind::Write };
+        let body = envelope::whole(ctx, &req, kind, &route.primary());
         let done = router.call_primary(ctx, &route.db.primary, &body, Retry::Never).await;
         match done.map_err(Error::from) {
             Err(e) if tries.again(router, ctx, &route, &e).await => {}
