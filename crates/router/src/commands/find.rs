@@ -92,13 +92,20 @@ struct Plan {
 impl Plan {
     fn several(args: &FindArgs<'_>) -> Result<Plan> {
         let mut plan = Plan { merges: true, skip: args.skip, limit: args.limit, ..Plan::default() };
-        let Some(sort) = args.sort.filter(|s| s.elem("$natural").is_none()) else { return Ok(plan) };
-        plan.order = Some(Order::carried(&SortPattern::parse(sort)?));
+        let (order, meta) = match args.sort.filter(|s| s.elem("$natural").is_none()) {
+            Some(sort) => (Order::carried(&SortPattern::parse(sort)?), "sortKey"),
+            // What is near comes in that order by itself.
+            None if args.sort.is_none() && args.filter.is_some_and(asks_what_is_near) => {
+                (Order::distance(), "geoNearDistance")
+            }
+            None => return Ok(plan),
+        };
+        plan.order = Some(order);
         plan.strips = true;
         let mut b = DocBuilder::new();
         b.elems_of(args.projection.unwrap_or(RawDoc::empty()));
         b.doc("$sortKey", |d| {
-            d.str("$meta", "sortKey");
+            d.str("$meta", meta);
         });
         plan.projection = Some(b.finish());
         Ok(plan)
@@ -112,6 +119,17 @@ impl Plan {
         let projection = self.projection.as_deref().or(args.projection);
         FindArgs { skip: 0, limit, projection, single_batch: false, ..args.clone() }
     }
+}
+
+/// Whether a condition, or one within it, is on how near something is.
+fn asks_what_is_near(filter: &RawDoc) -> bool {
+    filter.iter().any(|e| {
+        matches!(e.name(), "$near" | "$nearSphere")
+            || match e.value() {
+                Value::Document(d) | Value::Array(d) => asks_what_is_near(d),
+                _ => false,
+            }
+    })
 }
 
 #[cfg(test)]
@@ -133,6 +151,9 @@ mod tests {
         let told = plan.told(&args);
         assert_eq!((told.skip, told.limit, plan.skip, plan.limit), (0, Some(7), 3, Some(4)));
         assert_eq!(told.projection, Some(&*doc(r#"{"x": 1, "$sortKey": {"$meta": "sortKey"}}"#)));
+        let near = doc(r#"{"$and": [{"p": {"$near": [1, 2]}}]}"#);
+        let plan = Plan::several(&FindArgs { filter: Some(&near), ..FindArgs::default() }).unwrap();
+        assert!(matches!(plan.order, Some(Order::Distance { .. })));
         let alone = Plan::default();
         assert_eq!(alone.told(&args).skip, 3);
     }

@@ -26,6 +26,8 @@ impl Shards {
         retry: Retry,
         body: impl Fn(&Target) -> DocBuf,
     ) -> Vec<Said> {
+        // A statement of a transaction is not said twice.
+        let retry = if ctx.in_txn() { Retry::Never } else { retry };
         let calls = targets.iter().map(|target| {
             let body = body(target);
             async move {
