@@ -51,8 +51,8 @@ fn is_internal(db: &str) -> bool {
 }
 
 impl Route {
-    #[cfg(test)]
-    pub fn for_test(ns: Namespace, db: DatabaseEntry, table: Option<Arc<RoutingTable>>) -> Route {
+    /// One that nobody has read: for tests.
+    pub fn known(ns: Namespace, db: DatabaseEntry, table: Option<Arc<RoutingTable>>) -> Route {
         Route { ns, db: Arc::new(db), table, db_ticket: 1, ticket: 1 }
     }
     pub fn is_sharded(&self) -> bool {

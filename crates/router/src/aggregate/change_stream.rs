@@ -2,7 +2,6 @@
 
 use super::wire;
 use crate::Router;
-use crate::catalog::Target;
 use crate::cursors::merge::Order;
 use crate::cursors::{Open, Remotes, RouterCursor, Shape, Watching};
 use crate::remote::call::read_preference;
@@ -10,6 +9,7 @@ use crate::remote::envelope::{self, Kind};
 use pando_base::{Error, Namespace, Result, Timestamp};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::{OpCtx, Reply, Request};
+use pando_metadata_cache::Target;
 use pando_query::QueryCtx;
 use pando_query::sort::SortPattern;
 use pando_query::stage::{Pipeline, RunEnv};

@@ -1,12 +1,12 @@
 //! `find`: the shards that a condition concerns, their results merged.
 
 use super::prelude::*;
-use crate::catalog::{Route, Target};
 use crate::cursors::merge::Order;
 use crate::cursors::reply::empty;
 use crate::cursors::{Open, Remotes, RouterCursor, Shape};
 use crate::remote::call::read_preference;
 use crate::remote::stale::Tries;
+use pando_metadata_cache::{Route, Target};
 use pando_query::sort::SortPattern;
 use pando_request::FindArgs;
 

@@ -1,11 +1,11 @@
 //! `fullDocument: "updateLookup"`: what the document of an event looks like now, which may be on another shard than the event.
 
-use crate::catalog::Target;
 use crate::remote::Shards;
 use crate::remote::stale::Tries;
 use pando_base::{Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::OpCtx;
+use pando_metadata_cache::Target;
 use pando_monitor::ReadPreference;
 use pando_rpc::Retry;
 

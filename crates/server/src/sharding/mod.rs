@@ -16,10 +16,10 @@ pub(crate) mod learn;
 
 use pando_base::Result;
 use pando_bson::DocBuilder;
-use pando_metadata_cache::{MetadataCache, ConfigServers, Times};
 use pando_command::GenericArgs;
 use pando_env::Env;
 use pando_fleet::{Fleet, Monitors};
+use pando_metadata_cache::{ConfigServers, MetadataCache, Times};
 use pando_rpc::{Bounds, Gossip, Options, Pool};
 use pando_shard::{FilteringMetadata, ShardIdentity};
 use std::sync::{Arc, OnceLock};

@@ -2,9 +2,9 @@
 
 use super::super::prelude::*;
 use super::on_config;
-use crate::catalog::Route;
 use pando_bson::ArrayBuilder;
 use pando_bson::keystring::KeyBuilder;
+use pando_metadata_cache::Route;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
 use pando_routing::chunk_map::ChunkRef;

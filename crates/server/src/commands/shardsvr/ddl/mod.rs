@@ -18,8 +18,8 @@ pub(crate) mod everywhere;
 pub(crate) mod participant;
 pub(crate) mod section;
 
-use crate::sharding::{Cluster, Sharding};
 use crate::Server;
+use crate::sharding::{Cluster, Sharding};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::concern::Provenance;
