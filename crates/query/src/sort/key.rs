@@ -140,7 +140,7 @@ fn append_collated(b: &mut DocBuilder, name: &str, v: Value<'_>, order: Option<&
                     let mut data = (key.len() as u32 + 1).to_le_bytes().to_vec();
                     data.extend_from_slice(&key);
                     data.push(0);
-                    b.bson(name, &Bson::NotUtf8(ElementType::String, data.into()))
+                    b.bson(name, &Bson::NotUtf8(ElementType::String, data))
                 }
             };
         }
