@@ -136,9 +136,25 @@ def orchestration(bins, home, port):
         check("mongo-orchestration: and goes", lambda: ask("DELETE", "/replica_sets/mo/members/3") == 204)
         check("mongo-orchestration: step-down", lambda: until(lambda: states(client) == ["ARBITER", "PRIMARY", "SECONDARY"]) and act(0, "stepdown"))
         check("mongo-orchestration: the end", lambda: ask("DELETE", "/replica_sets/mo") == 204)
+        orchestrated_cluster(ask, port + 5)
     finally:
         service.terminate()
         service.wait(30)
+
+
+def orchestrated_cluster(ask, port):
+    member = lambda i: {"members": [{"procParams": {"port": port + i}}]}  # noqa: E731
+    wanted = {
+        "id": "cl",
+        "configsvrs": [member(1)],
+        "routers": [{"port": port}],
+        "shards": [{"id": f"sh{i}", "shardParams": member(1 + i)} for i in (1, 2)],
+    }
+    client = pymongo.MongoClient(f"mongodb://localhost:{port}/", serverSelectionTimeoutMS=30_000)
+    check("mongo-orchestration: a cluster", lambda: sorted(s["id"] for s in ask("POST", "/sharded_clusters", wanted)["shards"]) == ["sh1", "sh2"])
+    check("mongo-orchestration: its shards", lambda: len(client.admin.command("listShards")["shards"]) == 2)
+    check("mongo-orchestration: a write by the router", lambda: client.t.c.insert_one({"_id": 1}).acknowledged)
+    check("mongo-orchestration: the cluster's end", lambda: ask("DELETE", "/sharded_clusters/cl") == 204)
 
 
 def main():

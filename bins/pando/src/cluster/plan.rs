@@ -96,7 +96,7 @@ impl Plan {
         }
         self.shards.iter().chain([&self.config]).try_for_each(ground::look)?;
         for port in &self.routers {
-            ground::port_is_free(*port, "A router takes it")?;
+            ground::port_is_free(*port, "A router takes it, perhaps still one of an earlier `pando up`")?;
         }
         self.sets().try_for_each(ground::make_folders)?;
         for folder in (0..self.routers.len()).map(|i| folder_of_router(&self.home, i)) {

@@ -32,7 +32,7 @@ Starts a replica set, or a sharded cluster, that listens on localhost only. Ctrl
                  at most 3; and of routers. Each is a process of its own, with data and log in DIR/cluster. Started
                  again with more shards, the new ones are added
   --routers R    with --shards: how many routers (1), up to 8. The first listens on the port P; config servers, shards
-                 and further routers on those after it
+                 and further routers on those after it. pandod's options are for all servers, not for routers
   --data DIR     where the data lives (./pando-data)
   --port P       port to listen on (27017)
   --replSet SET  name of the set (rs0)
@@ -61,6 +61,7 @@ fn refused(refusal: &str) -> u8 {
     eprintln!("{refusal}\n'pando up --help' tells more.");
     exit::BAD_OPTIONS
 }
+
 /// One member, in this process.
 struct One {
     config: Box<Config>,
