@@ -18,7 +18,7 @@ pub(crate) use plan::{Plan, Wanted};
 
 use crate::set::process::Process;
 use crate::set::restart::Restarts;
-use crate::set::status::{Asks, Show, Watch};
+use crate::set::status::{Asks, Show, Watch, room};
 use crate::set::{self, TICK, begin, keep, stop};
 use pando_env::{Env, Log};
 use pando_env_tokio::RealNet;
@@ -111,7 +111,7 @@ impl Cluster<'_> {
             keep::look(&mut self.processes, &mut restarts, self.env.clock.mono(), (&watch, &mut show));
             let pids: Vec<Option<u32>> = self.processes.iter().map(Process::running_pid).collect();
             let groups = status::groups(self.plan, &watch, &pids, &chunks);
-            show.state(status::table(&groups), status::facts(&groups));
+            show.state(status::table(&groups, room()), status::facts(&groups));
             self.env.clock.sleep(TICK).await;
         }
     }

@@ -130,6 +130,16 @@ impl Row {
     pub(crate) fn titles() -> String {
         columns(["member", "state", "term", "lag", "pid"])
     }
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+    pub(crate) fn state(&self) -> &str {
+        &self.seen.state
+    }
+    #[cfg(test)]
+    pub(crate) fn for_tests(host: &str, state: &str) -> Row {
+        Row { host: host.to_owned(), seen: Seen::only(state), lag_ms: None, pid: None }
+    }
     /// What is worth a line of its own when it is another than before.
     pub(crate) fn fact(&self) -> String {
         let pid = self.pid.map_or_else(|| "no process".to_owned(), |pid| format!("process {pid}"));
@@ -151,6 +161,15 @@ pub(crate) fn table(rows: &[Row]) -> Vec<String> {
 
 pub(crate) fn facts(rows: &[Row]) -> Vec<String> {
     rows.iter().map(Row::fact).collect()
+}
+
+/// Lines that fit into the terminal; all of them where there is none.
+pub(crate) fn room() -> usize {
+    match rustix::termios::tcgetwinsize(std::io::stdout()) {
+        // A line is left for the cursor.
+        Ok(size) if size.ws_row > 1 => usize::from(size.ws_row) - 1,
+        _ => usize::MAX,
+    }
 }
 
 /// The terminal, or a file.
