@@ -4,7 +4,10 @@
 mod several;
 
 use pando_bson::{Bson, Document, doc};
-use several::{Dir, Up, free_ports, on_any, pid_in, refused, signal};
+use several::{Dir, Up, free_ports, on_any, pando, pid_in, refused, signal, wait};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::process::Stdio;
 
 const DOCUMENTS: i32 = 200;
 
@@ -64,6 +67,20 @@ fn a_cluster_survives_the_loss_of_a_router_and_a_restart_and_takes_a_shard_more(
 
     let (code, text) = refused(&dir.0, &["up", "--shards", "2", "--port", &port.to_string()]);
     assert!(code == 100 && text.contains("holds a cluster of 3 shards: say --shards 3"), "{text}");
+}
+
+#[test]
+fn a_terminal_that_is_closed_leaves_no_process_behind() {
+    let dir = Dir::new("closed");
+    let port = free_ports(3);
+    let mut up = pando(&dir.0, &["up", "--shards", "1", "--port", &port.to_string()]);
+    let mut child = up.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|l| l.contains("shard1 has 0 chunks")));
+    drop(lines);
+    signal("-HUP", child.id());
+    assert_eq!(wait(&mut child), 0);
+    assert!((port..port + 3).all(|p| TcpListener::bind(("127.0.0.1", p)).is_ok()), "all have ended");
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(crate) use plan::{Plan, Wanted};
 
 use crate::set::process::Process;
 use crate::set::restart::Restarts;
-use crate::set::status::{Asks, Show, Watch, room};
+use crate::set::status::{Asks, Show, Watch, room, tell};
 use crate::set::{self, TICK, begin, keep, stop};
 use pando_env::{Env, Log};
 use pando_env_tokio::RealNet;
@@ -40,7 +40,7 @@ async fn run(plan: &Plan, binary: PathBuf) -> Result<(), String> {
     let processes = plan.processes(&binary);
     let mut cluster = Cluster { plan, env: env.clone(), pool, processes };
     let ended = stop::unless_asked(&mut signals, cluster.serve()).await.unwrap_or(Ok(()));
-    println!("\nStopping.");
+    tell("\nStopping.");
     // A router asks shards, and a shard asks config servers: each goes before whom it asks.
     let (servers, routers) = cluster.processes.split_at_mut(plan.servers());
     let (config, shards) = servers.split_at_mut(plan.config.members);
@@ -79,20 +79,19 @@ impl Cluster<'_> {
     fn greet(&self) {
         let plan = self.plan;
         let count = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
-        println!(
+        tell(&format!(
             "A cluster of {}, {} and {} is running.\n",
             count(plan.shards.len(), "shard"),
             count(plan.config.members, "config server"),
             count(plan.routers.len(), "router")
-        );
-        let home = plan.home.display();
-        println!("  connect   {}\n  data      {home}", plan.uri());
-        println!("  logs      {home}/*/member*/pandod.log, {home}/router*/pandos.log");
-        println!(
-            "\nTry it:\n\n  mongosh \"{}\" --eval 'sh.shardCollection(\"test.c\", {{_id: \"hashed\"}})'",
-            plan.uri()
-        );
-        println!("\nCtrl-C stops all of them; the data stays.\n");
+        ));
+        let (home, uri) = (plan.home.display(), plan.uri());
+        tell(&format!("  connect   {uri}\n  data      {home}"));
+        tell(&format!("  logs      {home}/*/member*/pandod.log, {home}/router*/pandos.log"));
+        tell(&format!(
+            "\nTry it:\n\n  mongosh \"{uri}\" --eval 'sh.shardCollection(\"test.c\", {{_id: \"hashed\"}})'"
+        ));
+        tell("\nCtrl-C stops all of them; the data stays.\n");
     }
 
     /// Until the user stops it.

@@ -30,7 +30,7 @@ use pando_rpc::{Options, Pool};
 use pandod::exit;
 use process::Process;
 use restart::Restarts;
-use status::{Asks, Show, Watch};
+use status::{Asks, Show, Watch, complain, tell};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -113,7 +113,7 @@ pub(crate) fn to_the_end<F: Future<Output = Result<(), String>>>(
     let binary = match binary {
         Ok(binary) => binary,
         Err(e) => {
-            eprintln!("{e}");
+            complain(&e);
             return exit::CANNOT_START;
         }
     };
@@ -127,11 +127,11 @@ pub(crate) fn to_the_end<F: Future<Output = Result<(), String>>>(
     };
     match ended {
         Ok(()) => {
-            println!("Stopped cleanly; the data stays in {}.", home.display());
+            tell(&format!("Stopped cleanly; the data stays in {}.", home.display()));
             exit::CLEAN
         }
         Err(e) => {
-            eprintln!("{e}");
+            complain(&e);
             exit::FAILED
         }
     }
@@ -155,7 +155,7 @@ async fn run(plan: &Plan, binary: PathBuf) -> Result<(), String> {
             stop::unless_asked(&mut signals, set.serve()).await.unwrap_or(Ok(()))
         }
     };
-    println!("\nStopping.");
+    tell("\nStopping.");
     stop::stop(&env, &mut signals, &mut members).await;
     ended
 }
@@ -176,16 +176,13 @@ impl Set<'_> {
             None => None,
         };
         let uri = self.plan.uri(made.as_ref());
-        println!("A replica set of {} members is running.\n", self.plan.members);
-        println!(
-            "  connect   {uri}\n  data      {}\n  logs      {}/member*/pandod.log",
-            self.plan.home.display(),
-            self.plan.home.display()
-        );
+        tell(&format!("A replica set of {} members is running.\n", self.plan.members));
+        let home = self.plan.home.display();
+        tell(&format!("  connect   {uri}\n  data      {home}\n  logs      {home}/member*/pandod.log"));
         if let Some(made) = &made {
-            println!("{}", made.advice());
+            tell(made.advice());
         }
-        println!("\nCtrl-C stops all members; the data stays.\n");
+        tell("\nCtrl-C stops all members; the data stays.\n");
         self.watch().await
     }
 

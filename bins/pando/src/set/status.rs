@@ -172,6 +172,22 @@ pub(crate) fn room() -> usize {
     }
 }
 
+fn put(text: &str) {
+    let mut out = std::io::stdout().lock();
+    // A closed terminal is no reason to leave a database alone.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// A line for who may still be there to read it.
+pub(crate) fn tell(line: &str) {
+    put(&format!("{line}\n"));
+}
+
+/// The same about what went wrong.
+pub(crate) fn complain(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// The terminal, or a file.
 pub(crate) struct Show {
     is_terminal: bool,
@@ -185,15 +201,10 @@ impl Show {
     pub(crate) fn new() -> Show {
         Show { is_terminal: std::io::stdout().is_terminal(), table: Vec::new(), facts: Vec::new() }
     }
-    fn put(&self, text: &str) {
-        let mut out = std::io::stdout().lock();
-        // A closed terminal is no reason to stop a database.
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    }
     /// A line that stays, above the table.
     pub(crate) fn say(&mut self, line: &str) {
         let up = self.back();
-        self.put(&format!("{up}{line}\n"));
+        put(&format!("{up}{line}\n"));
         self.table.clear();
     }
     /// To the table's first line, what follows erased.
@@ -208,14 +219,14 @@ impl Show {
     pub(crate) fn state(&mut self, table: Vec<String>, facts: Vec<String>) {
         if self.is_terminal {
             if self.table != table {
-                self.put(&format!("{}{}\n", self.back(), table.join("\n")));
+                put(&format!("{}{}\n", self.back(), table.join("\n")));
                 self.table = table;
             }
             return;
         }
         for (i, fact) in facts.iter().enumerate() {
             if self.facts.get(i) != Some(fact) && !fact.is_empty() {
-                self.put(&format!("{fact}\n"));
+                put(&format!("{fact}\n"));
             }
         }
         self.facts = facts;

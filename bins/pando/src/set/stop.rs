@@ -2,6 +2,7 @@
 
 use super::TICK;
 use super::process::Process;
+use super::status::complain;
 use pando_base::limits;
 use pando_env::Env;
 use pando_env_tokio::process::{Asked, Signals};
@@ -39,7 +40,8 @@ pub(crate) async fn stop(env: &Env, signals: &mut Signals, processes: &mut [Proc
     };
     unless_asked(signals, wait).await;
     for p in processes.iter_mut().filter_map(|p| p.is_running().then_some(p)) {
-        eprintln!("Process {} does not stop; it is killed. Its log: {}", p.pid(), p.log().display());
+        let line = format!("Process {} does not stop; it is killed. Its log: {}", p.pid(), p.log().display());
+        complain(&line);
         p.kill();
     }
 }

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -111,11 +112,18 @@ pub(crate) fn refused(dir: &Path, args: &[&str]) -> (i32, String) {
     (code, text)
 }
 
-/// The first of `n` ports in a row that nobody listens on.
+/// The first of `n` ports in a row that nobody listens on. Tests that run at the same time get others.
 pub(crate) fn free_ports(n: u16) -> u16 {
+    static GIVEN: AtomicU16 = AtomicU16::new(0);
     let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
     let start = 20_000 + (std::process::id() % 10_000) as u16;
-    (start..start + 3000).step_by(n.into()).find(|p| (0..n).all(|i| free(p + i))).unwrap()
+    loop {
+        let first = start + GIVEN.fetch_add(n, Ordering::Relaxed);
+        assert!(first < start + 3000, "no free ports");
+        if (first..first + n).all(free) {
+            return first;
+        }
+    }
 }
 
 /// What the first that carries it out among the servers of `n` ports answers: the primary, or a router.
