@@ -4,6 +4,7 @@ mod admin;
 mod args;
 mod backup;
 mod client;
+mod cluster;
 mod decrypt;
 mod dump;
 mod encryption;
@@ -12,6 +13,7 @@ mod load;
 mod login;
 mod progress;
 mod restore;
+mod router;
 mod server;
 mod set;
 mod tls;
@@ -31,6 +33,7 @@ struct Command {
 const COMMANDS: &[Command] = &[
     up::COMMAND,
     server::COMMAND,
+    router::COMMAND,
     backup::COMMAND,
     restore::COMMAND,
     dump::COMMAND,

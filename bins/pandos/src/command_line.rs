@@ -7,9 +7,9 @@ use pando_shell::Config;
 use pando_shell::log::Destination;
 use pando_shell::options::{Refusal, parse, router};
 
-/// Runs until the router ends; `argv` has a program's name in front. One of [`exit`].
-pub(crate) fn run(program: &str, argv: Vec<String>) -> u8 {
-    match serve(program, argv) {
+/// Runs until the router ends; `argv` has a program's name in front, and `allocator` is the binary's. An exit code.
+pub fn run(program: &str, argv: Vec<String>, allocator: &'static str) -> u8 {
+    match serve(program, argv, allocator) {
         Ok(code) => code,
         Err(refusal) => {
             eprintln!("{refusal}\ntry '{program} --help' for more information");
@@ -18,7 +18,7 @@ pub(crate) fn run(program: &str, argv: Vec<String>) -> u8 {
     }
 }
 
-fn serve(program: &str, argv: Vec<String>) -> Result<u8, Refusal> {
+fn serve(program: &str, argv: Vec<String>, allocator: &'static str) -> Result<u8, Refusal> {
     let given = parse::command_line(argv.get(1..).unwrap_or_default())?;
     if given.flag("help") {
         print!("{}", router::help(program));
@@ -47,7 +47,7 @@ fn serve(program: &str, argv: Vec<String>) -> Result<u8, Refusal> {
         process::detach();
     }
     let to_file = !matches!(config.log.destination, Destination::Stdout);
-    let ended = start::serve(config, configdb, || {
+    let ended = start::serve(config, configdb, allocator, || {
         if process::is_background_child() {
             process::report_ready();
         }

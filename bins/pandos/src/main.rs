@@ -1,9 +1,5 @@
 //! `pandos`: the router, with mongos's command line.
 
-mod command_line;
-mod exit;
-mod start;
-
 use std::process::ExitCode;
 
 #[cfg(feature = "mimalloc")]
@@ -16,5 +12,5 @@ const ALLOCATOR_NAME: &str = if cfg!(feature = "mimalloc") { "mimalloc" } else {
 fn main() -> ExitCode {
     let argv: Vec<String> = std::env::args().collect();
     let program = argv.first().cloned().unwrap_or_else(|| "pandos".to_owned());
-    ExitCode::from(command_line::run(&program, argv))
+    ExitCode::from(pandos::command_line::run(&program, argv, ALLOCATOR_NAME))
 }

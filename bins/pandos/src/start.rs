@@ -1,6 +1,6 @@
 //! A router's process from its configuration to its exit code: log, listen, ask the config servers, serve, stop.
 
-use crate::{ALLOCATOR_NAME, exit};
+use crate::exit;
 use pando_env::log::LogSink;
 use pando_env::{Component, Log};
 use pando_env_tokio::process::{self, Asked, Signals};
@@ -33,7 +33,12 @@ impl Ended {
 }
 
 /// Runs a router until it is asked to stop. `ready` is called when clients can connect.
-pub(crate) fn serve(config: Config, configdb: ConfigDb, ready: impl FnOnce()) -> Ended {
+pub(crate) fn serve(
+    config: Config,
+    configdb: ConfigDb,
+    allocator: &'static str,
+    ready: impl FnOnce(),
+) -> Ended {
     if let Some(mask) = config.umask {
         process::set_umask(mask);
     }
@@ -51,7 +56,8 @@ pub(crate) fn serve(config: Config, configdb: ConfigDb, ready: impl FnOnce()) ->
         Ok(rt) => rt,
         Err(e) => return Ended::error(exit::FAILED, format!("Failed to start the runtime: {e}")),
     };
-    let ended = runtime.block_on(run(config, configdb, &log, &sink, ready));
+    let router = pando_router::Config { allocator, ..pando_router::Config::new(configdb, config.port) };
+    let ended = runtime.block_on(run(config, router, &log, &sink, ready));
     log.info(Component::Control, 23138, "Shutting down", |a| {
         a.i64("exitCode", i64::from(ended.code));
     });
@@ -60,7 +66,13 @@ pub(crate) fn serve(config: Config, configdb: ConfigDb, ready: impl FnOnce()) ->
     ended
 }
 
-async fn run(config: Config, configdb: ConfigDb, log: &Log, sink: &JsonLog, ready: impl FnOnce()) -> Ended {
+async fn run(
+    config: Config,
+    router: pando_router::Config,
+    log: &Log,
+    sink: &JsonLog,
+    ready: impl FnOnce(),
+) -> Ended {
     let mut signals = match Signals::new() {
         Ok(signals) => signals,
         Err(e) => return Ended::error(exit::FAILED, e),
@@ -91,8 +103,8 @@ async fn run(config: Config, configdb: ConfigDb, log: &Log, sink: &JsonLog, read
         argv: config.argv.clone(),
         parsed: config.parsed.to_raw(),
         host,
-        allocator: ALLOCATOR_NAME,
-        ..pando_router::Config::new(configdb, bound.port())
+        port: bound.port(),
+        ..router
     };
     let starting = Router::start(env, router_config, params);
     let router = match until_asked(starting, &mut signals, log, sink).await {

@@ -592,6 +592,11 @@ pub const SET_RESTART_MS_MAX: u64 = 30_000;
 pub const SET_RESTART_FORGIVEN_MS: u64 = 60_000;
 /// Members of a set that `pando up` starts: more than seven cannot vote.
 pub const SET_MEMBERS_MAX: usize = 7;
+/// Shards and routers that `pando up` starts: each is a process or several, and all of them share one machine.
+pub const CLUSTER_SHARDS_MAX: usize = 32;
+pub const CLUSTER_ROUTERS_MAX: usize = 8;
+/// Config servers that `pando up` starts: more copies of a cluster's metadata win nothing on one machine.
+pub const CLUSTER_CONFIG_SERVERS_MAX: usize = 3;
 /// How long a secondary waits for the primary to carry out a command without a time limit of its own.
 pub const PASSED_ON_MS_MAX: u64 = 24 * 3_600_000;
 /// Pipelines inside of pipelines.

@@ -5,42 +5,65 @@
 //! ```
 //!
 //! * [`ground`] — what is checked before anything is started, in words that say what to do;
-//! * [`member`] — one child process;
-//! * [`restart`] — when a member that ended is started again (pure);
-//! * [`status`] — what the members say about themselves, as a table.
+//! * [`process`] — one child process;
+//! * [`begin`] — until they answer and are a set;
+//! * [`keep`] — those that ended are started again, [`restart`] — when (pure);
+//! * [`status`] — what the members say about themselves, as a table;
+//! * [`stop`] — the end.
 
-mod ground;
-mod member;
-mod restart;
-mod status;
+pub(crate) mod begin;
+pub(crate) mod ground;
+pub(crate) mod keep;
+pub(crate) mod process;
+pub(crate) mod restart;
+pub(crate) mod status;
+pub(crate) mod stop;
 
 use crate::admin::{Admin, Made};
 use crate::tls::Local;
-use member::Member;
 use pando_base::limits;
-use pando_bson::{Bson, Document, doc};
+use pando_bson::Document;
 use pando_env::{Env, Log};
-use pando_env_tokio::process::{Asked, Signals};
+use pando_env_tokio::process::Signals;
 use pando_env_tokio::{RealNet, runtime};
-use pando_rpc::{Options, Pool, Retry};
+use pando_rpc::{Options, Pool};
 use pandod::exit;
+use process::Process;
 use restart::Restarts;
-use status::{Seen, Show, Watch};
+use status::{Asks, Show, Watch, complain, tell};
 use std::future::Future;
-use std::path::PathBuf;
-use std::pin::pin;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 /// How often ended processes are looked for.
-const TICK: Duration = Duration::from_millis(limits::SET_TICK_MS);
-const CALL: Duration = Duration::from_millis(limits::SET_CALL_MS);
+pub(crate) const TICK: Duration = Duration::from_millis(limits::SET_TICK_MS);
+pub(crate) const CALL: Duration = Duration::from_millis(limits::SET_CALL_MS);
+
+/// What a set is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// For itself.
+    Alone,
+    Config,
+    Shard,
+}
+
+impl Role {
+    fn option(self) -> Option<&'static str> {
+        match self {
+            Role::Alone => None,
+            Role::Config => Some("--configsvr"),
+            Role::Shard => Some("--shardsvr"),
+        }
+    }
+}
 
 /// What the command line asked for.
 pub(crate) struct Plan {
     pub(crate) members: usize,
     pub(crate) set: String,
+    pub(crate) role: Role,
     /// `./pando-data/<set>`.
     pub(crate) home: PathBuf,
     pub(crate) first_port: u16,
@@ -53,34 +76,50 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    fn host(&self, i: usize) -> String {
+    pub(crate) fn host(&self, i: usize) -> String {
         format!("127.0.0.1:{}", self.port(i))
     }
-    fn port(&self, i: usize) -> u16 {
+    pub(crate) fn hosts(&self) -> Vec<String> {
+        (0..self.members).map(|i| self.host(i)).collect()
+    }
+    pub(crate) fn port(&self, i: usize) -> u16 {
         self.first_port + i as u16
     }
-    fn folder(&self, i: usize) -> PathBuf {
+    pub(crate) fn folder(&self, i: usize) -> PathBuf {
         self.home.join(format!("member{}", i + 1))
     }
+    /// Its processes, not started yet.
+    pub(crate) fn processes(&self, binary: &Path) -> Vec<Process> {
+        (0..self.members).map(|i| Process::member(self, binary, i)).collect()
+    }
     fn uri(&self, made: Option<&Made>) -> String {
-        let hosts: Vec<String> = (0..self.members).map(|i| self.host(i)).collect();
         let tls = self.tls.as_ref().map(Local::of_uri).unwrap_or_default();
         let user = made.map(Made::of_uri).unwrap_or_default();
-        format!("mongodb://{user}{}/?replicaSet={}{tls}", hosts.join(","), self.set)
+        format!("mongodb://{user}{}/?replicaSet={}{tls}", self.hosts().join(","), self.set)
     }
 }
 
 pub(crate) fn up(plan: Plan) -> u8 {
-    let binary = match ground::check(&plan) {
+    let binary = ground::check(&plan);
+    to_the_end(&plan.home, binary, |binary| run(&plan, binary))
+}
+
+/// Runs what stands on checked ground until it ends, and says how that was.
+pub(crate) fn to_the_end<F: Future<Output = Result<(), String>>>(
+    home: &Path,
+    binary: Result<PathBuf, String>,
+    run: impl FnOnce(PathBuf) -> F,
+) -> u8 {
+    let binary = match binary {
         Ok(binary) => binary,
         Err(e) => {
-            eprintln!("{e}");
+            complain(&e);
             return exit::CANNOT_START;
         }
     };
     let ended = match runtime() {
         Ok(runtime) => {
-            let ended = runtime.block_on(run(&plan, binary));
+            let ended = runtime.block_on(run(binary));
             runtime.shutdown_background();
             ended
         }
@@ -88,11 +127,11 @@ pub(crate) fn up(plan: Plan) -> u8 {
     };
     match ended {
         Ok(()) => {
-            println!("Stopped cleanly; the data stays in {}.", plan.home.display());
+            tell(&format!("Stopped cleanly; the data stays in {}.", home.display()));
             exit::CLEAN
         }
         Err(e) => {
-            eprintln!("{e}");
+            complain(&e);
             exit::FAILED
         }
     }
@@ -105,160 +144,61 @@ async fn run(plan: &Plan, binary: PathBuf) -> Result<(), String> {
         Some(tls) => tls.on(env)?,
         None => env,
     };
-    let pool = Pool::new(
-        env.clone(),
-        Options {
-            name: "pando up",
-            login: plan.admin.as_ref().map(Admin::login).unwrap_or_default(),
-            ..Options::default()
-        },
-    );
-    let mut members: Vec<Member> = (0..plan.members).map(|i| Member::new(plan, &binary, i)).collect();
-    let started = members.iter_mut().try_for_each(Member::start);
+    let login = plan.admin.as_ref().map(Admin::login).unwrap_or_default();
+    let pool = Pool::new(env.clone(), Options { name: "pando up", login, ..Options::default() });
+    let mut members = plan.processes(&binary);
+    let started = members.iter_mut().try_for_each(Process::start);
     let ended = match started {
         Err(e) => Err(e),
         Ok(()) => {
             let mut set = Set { plan, env: env.clone(), pool, members: &mut members };
-            unless_asked(&mut signals, set.serve()).await.unwrap_or(Ok(()))
+            stop::unless_asked(&mut signals, set.serve()).await.unwrap_or(Ok(()))
         }
     };
-    println!("\nStopping.");
-    stop(&env, &mut signals, &mut members).await;
+    tell("\nStopping.");
+    stop::stop(&env, &mut signals, &mut members).await;
     ended
-}
-
-/// `fut`, or `None` when the user asks to stop first.
-async fn unless_asked<T>(signals: &mut Signals, fut: impl Future<Output = T>) -> Option<T> {
-    let (mut fut, mut asked) = (pin!(fut), pin!(stop_asked(signals)));
-    std::future::poll_fn(|cx| {
-        if asked.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(None);
-        }
-        fut.as_mut().poll(cx).map(Some)
-    })
-    .await
-}
-
-async fn stop_asked(signals: &mut Signals) {
-    while signals.next().await == Asked::RotateLog {}
 }
 
 struct Set<'a> {
     plan: &'a Plan,
     env: Env,
     pool: Pool,
-    members: &'a mut Vec<Member>,
+    members: &'a mut Vec<Process>,
 }
 
 impl Set<'_> {
     async fn serve(&mut self) -> Result<(), String> {
-        self.wait_reachable().await?;
-        self.initiate().await?;
+        begin::reach(&self.env, &self.pool, self.members).await?;
+        begin::initiate(&self.pool, self.plan).await?;
         let made = match &self.plan.admin {
-            Some(admin) => {
-                let hosts: Vec<String> = (0..self.plan.members).map(|i| self.plan.host(i)).collect();
-                Some(admin.create(&self.env, &self.pool, &hosts).await?)
-            }
+            Some(admin) => Some(admin.create(&self.env, &self.pool, &self.plan.hosts()).await?),
             None => None,
         };
         let uri = self.plan.uri(made.as_ref());
-        println!("A replica set of {} members is running.\n", self.plan.members);
-        println!(
-            "  connect   {uri}\n  data      {}\n  logs      {}/member*/pandod.log",
-            self.plan.home.display(),
-            self.plan.home.display()
-        );
+        tell(&format!("A replica set of {} members is running.\n", self.plan.members));
+        let home = self.plan.home.display();
+        tell(&format!("  connect   {uri}\n  data      {home}\n  logs      {home}/member*/pandod.log"));
         if let Some(made) = &made {
-            println!("{}", made.advice());
+            tell(made.advice());
         }
-        println!("\nCtrl-C stops all members; the data stays.\n");
+        tell("\nCtrl-C stops all members; the data stays.\n");
         self.watch().await
-    }
-
-    /// A member that ends before it can be reached will not do better the next time.
-    async fn wait_reachable(&mut self) -> Result<(), String> {
-        for i in 0..self.members.len() {
-            let host = self.plan.host(i);
-            let until = self.env.clock.mono() + Duration::from_millis(limits::SET_START_MS);
-            while self.pool.call(&host, &command(doc! { "ping": 1 }), Retry::Idempotent, CALL).await.is_err()
-            {
-                if let Some(how) = self.members[i].ended() {
-                    return Err(self.members[i].did_not_start(&how));
-                }
-                if self.env.clock.mono() > until {
-                    let log = self.members[i].log();
-                    return Err(format!("{host} does not answer; its log is {}", log.display()));
-                }
-                self.env.clock.sleep(TICK).await;
-            }
-        }
-        Ok(())
-    }
-
-    async fn initiate(&self) -> Result<(), String> {
-        let ask = command(doc! { "hello": 1 });
-        let hello = self
-            .pool
-            .call(&self.plan.host(0), &ask, Retry::Idempotent, CALL)
-            .await
-            .map_err(|f| f.to_string())?;
-        let wanted: Vec<String> = (0..self.plan.members).map(|i| self.plan.host(i)).collect();
-        if let Some(hosts) = hello.get("hosts").and_then(|v| v.as_array()) {
-            let hosts: Vec<&str> = hosts.iter().filter_map(|e| e.value().as_str()).collect();
-            if !wanted.iter().all(|w| hosts.contains(&w.as_str())) {
-                return Err(ground::another_set(self.plan, &hosts));
-            }
-            return Ok(());
-        }
-        let members: Vec<Bson> = wanted
-            .iter()
-            .enumerate()
-            .map(|(i, host)| Bson::Document(doc! { "_id": i as i32, "host": host.as_str() }))
-            .collect();
-        let config = doc! { "_id": self.plan.set.as_str(), "members": Bson::Array(members) };
-        let ask = command(doc! { "replSetInitiate": config });
-        let limit = Duration::from_millis(limits::SET_START_MS);
-        match self.pool.call(&self.plan.host(0), &ask, Retry::NotIdempotent, limit).await {
-            Ok(_) => Ok(()),
-            Err(f) if f.error.code == pando_base::ErrorCode::AlreadyInitialized => Ok(()),
-            Err(f) => Err(format!("the set cannot be initiated: {f}")),
-        }
     }
 
     /// Until the user stops it.
     async fn watch(&mut self) -> Result<(), String> {
-        let hosts: Vec<String> = (0..self.plan.members).map(|i| self.plan.host(i)).collect();
-        let watch = Arc::new(Watch::new(hosts.clone()));
-        for i in 0..hosts.len() {
-            watch.clone().follow(&self.env, self.pool.clone(), i);
+        let watch = Arc::new(Watch::new(self.plan.hosts()));
+        for i in 0..self.plan.members {
+            watch.clone().follow(&self.env, self.pool.clone(), i, Asks::Member);
         }
         let mut restarts = Restarts::new(self.members.len(), self.env.clock.mono());
         let mut show = Show::new();
         loop {
-            let now = self.env.clock.mono();
-            for (i, member) in self.members.iter_mut().enumerate() {
-                if let Some(how) = member.ended() {
-                    let pause = restarts.ended(i, now);
-                    watch.set(i, Seen::down());
-                    show.say(&format!(
-                        "{} ended ({how}); it is started again in {} ms",
-                        hosts[i],
-                        pause.as_millis()
-                    ));
-                }
-                if restarts.is_due(i, now) {
-                    match member.start() {
-                        Ok(()) => {
-                            show.say(&format!("{} is started again, process {}", hosts[i], member.pid()))
-                        }
-                        Err(e) => {
-                            show.say(&format!("{e}; next try in {} ms", restarts.ended(i, now).as_millis()))
-                        }
-                    }
-                }
-            }
-            let pids: Vec<Option<u32>> = self.members.iter().map(Member::running_pid).collect();
-            show.state(&watch.rows(&pids));
+            keep::look(self.members, &mut restarts, self.env.clock.mono(), (&watch, &mut show));
+            let pids: Vec<Option<u32>> = self.members.iter().map(Process::running_pid).collect();
+            let rows = watch.rows(0, &pids);
+            show.state(status::table(&rows), status::facts(&rows));
             self.env.clock.sleep(TICK).await;
         }
     }
@@ -267,22 +207,4 @@ impl Set<'_> {
 pub(crate) fn command(mut d: Document) -> pando_bson::DocBuf {
     d.push("$db", "admin");
     d.to_raw()
-}
-
-/// All members at once; a second Ctrl-C, or a minute, ends the patience.
-async fn stop(env: &Env, signals: &mut Signals, members: &mut [Member]) {
-    for m in members.iter_mut() {
-        m.terminate();
-    }
-    let until = env.clock.mono() + Duration::from_millis(limits::SET_STOP_MS);
-    let wait = async {
-        while members.iter_mut().any(Member::is_running) && env.clock.mono() < until {
-            env.clock.sleep(TICK).await;
-        }
-    };
-    unless_asked(signals, wait).await;
-    for m in members.iter_mut().filter_map(|m| m.is_running().then_some(m)) {
-        eprintln!("Process {} does not stop; it is killed. Its log: {}", m.pid(), m.log().display());
-        m.kill();
-    }
 }

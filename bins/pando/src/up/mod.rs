@@ -1,11 +1,12 @@
 //! `pando up`: a working database here and now. Data in `./pando-data`, a replica set of one member that
 //! initiates itself, log lines in a file; the terminal shows how to connect.
 
+mod several;
+
 use crate::Command;
 use crate::admin::{Admin, Made};
-use crate::set::{self, Plan};
 use crate::tls::Local;
-use pando_base::limits;
+use crate::{cluster, set};
 use pando_env::Log;
 use pando_env_tokio::RealNet;
 use pando_rpc::{Options, Pool};
@@ -13,6 +14,7 @@ use pando_shell::Config;
 use pando_shell::log::Destination;
 use pando_shell::options::parse;
 use pandod::{exit, start};
+use several::Several;
 use std::path::{Path, PathBuf};
 
 pub(crate) const COMMAND: Command =
@@ -20,11 +22,17 @@ pub(crate) const COMMAND: Command =
 
 const HELP: &str = "\
 Usage: pando up [--members N] [--data DIR] [--port P] [--tls] [--auth] [--log] [pandod options]
+       pando up --shards N [--members M] [--routers R] [--data DIR] [--port P] [pandod options]
 
-Starts a replica set that listens on localhost only. Ctrl-C stops it; the data stays.
+Starts a replica set, or a sharded cluster, that listens on localhost only. Ctrl-C stops it; the data stays.
 
   --members N    how many members (1): an odd number up to 7. More than one are processes of their own, on the ports
                  P, P+1, ..., with data and logs in DIR/SET/member1, member2, ...; one that ends is started again
+  --shards N     a cluster of N shards (up to 32), each a set of M members; of a set of config servers, as many as M but
+                 at most 3; and of routers. Each is a process of its own, with data and log in DIR/cluster. Started
+                 again with more shards, the new ones are added
+  --routers R    with --shards: how many routers (1), up to 8. The first listens on the port P; config servers, shards
+                 and further routers on those after it. pandod's options are for all servers, not for routers
   --data DIR     where the data lives (./pando-data)
   --port P       port to listen on (27017)
   --replSet SET  name of the set (rs0)
@@ -38,19 +46,20 @@ fn run(args: &[String]) -> u8 {
         print!("{HELP}");
         return exit::CLEAN;
     }
-    match set_of(args).map_or_else(|| configure(args).map(Wanted::One), |plan| plan.map(Wanted::Set)) {
-        Ok(Wanted::One(one)) => up(one),
-        Ok(Wanted::Set(plan)) => set::up(plan),
-        Err(refusal) => {
-            eprintln!("{refusal}\n'pando up --help' tells more.");
-            exit::BAD_OPTIONS
-        }
+    match several::wanted(args) {
+        None => match configure(args) {
+            Ok(one) => up(one),
+            Err(refusal) => refused(&refusal),
+        },
+        Some(Ok(Several::Set(plan))) => set::up(plan),
+        Some(Ok(Several::Cluster(plan))) => cluster::up(plan),
+        Some(Err(refusal)) => refused(&refusal),
     }
 }
 
-enum Wanted {
-    One(One),
-    Set(Plan),
+fn refused(refusal: &str) -> u8 {
+    eprintln!("{refusal}\n'pando up --help' tells more.");
+    exit::BAD_OPTIONS
 }
 
 /// One member, in this process.
@@ -58,71 +67,6 @@ struct One {
     config: Box<Config>,
     tls: Option<Local>,
     admin: Option<Admin>,
-}
-
-/// The plan for more than one member, if that is what the options say.
-fn set_of(args: &[String]) -> Option<Result<Plan, String>> {
-    let at = args.iter().position(|a| a == "--members" || a.starts_with("--members="))?;
-    if value_of(args, at).is_ok_and(|n| n == "1") {
-        return None;
-    }
-    Some(plan(args))
-}
-
-/// `--name value` or `--name=value`.
-fn value_of(args: &[String], at: usize) -> Result<String, String> {
-    match args[at].split_once('=') {
-        Some((_, value)) => Ok(value.to_owned()),
-        None => args.get(at + 1).cloned().ok_or_else(|| format!("{} needs a value", args[at])),
-    }
-}
-
-fn plan(args: &[String]) -> Result<Plan, String> {
-    let (mut members, mut data, mut set, mut port) = (0, "pando-data".to_owned(), "rs0".to_owned(), 27017);
-    let (mut options, mut tls, mut auth) = (Vec::new(), false, false);
-    let mut at = 0;
-    while at < args.len() {
-        let name = args[at].split('=').next().unwrap_or_default();
-        let value = || value_of(args, at);
-        match name {
-            "--members" => members = value()?.parse().unwrap_or(0),
-            "--data" | "--dbpath" => data = value()?,
-            "--replSet" => set = value()?,
-            "--port" => port = value()?.parse().map_err(|_| "--port takes a port number".to_owned())?,
-            "--tls" | "--auth" => {
-                tls |= name == "--tls";
-                auth |= name == "--auth";
-                at += 1;
-                continue;
-            }
-            "--fork" | "--logpath" | "--bind_ip" | "--log" => {
-                return Err(format!("{name} does not go together with --members"));
-            }
-            _ => {
-                options.push(args[at].clone());
-                at += 1;
-                continue;
-            }
-        }
-        at += if args[at].contains('=') { 1 } else { 2 };
-    }
-    if members % 2 == 0 || members > limits::SET_MEMBERS_MAX {
-        return Err(
-            "--members takes an odd number from 1 to 7: an even one survives no more failures".to_owned()
-        );
-    }
-    if usize::from(port) + members > usize::from(u16::MAX) || port == 0 {
-        return Err("--port must leave room for the ports of the other members".to_owned());
-    }
-    // Found out here, not by each member.
-    parse::command_line(&options)?;
-    let data = shown(&data);
-    let tls = if tls { Some(Local::prepare(&data.join("tls"))?) } else { None };
-    let admin = if auth { Some(Admin::prepare(&data)?) } else { None };
-    options.extend(tls.iter().flat_map(Local::options));
-    options.extend(admin.iter().flat_map(Admin::options));
-    let home = data.join(&set);
-    Ok(Plan { members, set, home, first_port: port, tls, admin, options })
 }
 
 fn configure(args: &[String]) -> Result<One, String> {

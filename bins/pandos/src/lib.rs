@@ -1,0 +1,5 @@
+//! The process around a router: what `pandos` and `pando router` share.
+
+pub mod command_line;
+mod exit;
+mod start;
