@@ -92,13 +92,18 @@ struct Plan {
 impl Plan {
     fn several(args: &FindArgs<'_>) -> Result<Plan> {
         let mut plan = Plan { merges: true, skip: args.skip, limit: args.limit, ..Plan::default() };
-        let Some(sort) = args.sort.filter(|s| s.elem("$natural").is_none()) else { return Ok(plan) };
-        plan.order = Some(Order::carried(&SortPattern::parse(sort)?));
+        let sort = args.sort.filter(|s| !s.is_empty() && s.elem("$natural").is_none());
+        let (order, carries) = match sort {
+            Some(sort) => (SortPattern::parse(sort)?, "sortKey"),
+            None if args.filter.is_some_and(wants_near) => (SortPattern::parse(&nearest_first())?, "geoNearDistance"),
+            None => return Ok(plan),
+        };
+        plan.order = Some(Order::carried(&order));
         plan.strips = true;
         let mut b = DocBuilder::new();
         b.elems_of(args.projection.unwrap_or(RawDoc::empty()));
         b.doc("$sortKey", |d| {
-            d.str("$meta", "sortKey");
+            d.str("$meta", carries);
         });
         plan.projection = Some(b.finish());
         Ok(plan)
@@ -112,6 +117,24 @@ impl Plan {
         let projection = self.projection.as_deref().or(args.projection);
         FindArgs { skip: 0, limit, projection, single_batch: false, ..args.clone() }
     }
+}
+
+/// Whether a condition puts what it finds in an order by itself.
+fn wants_near(filter: &RawDoc) -> bool {
+    filter.iter().any(|e| match e.name() {
+        "$and" => e.value().as_array().is_some_and(|all| {
+            all.iter().filter_map(|e| e.value().as_doc()).any(wants_near)
+        }),
+        _ => e.value().as_doc().is_some_and(|d| {
+            ["$near", "$nearSphere", "$geoNear"].iter().any(|name| d.elem(name).is_some())
+        }),
+    })
+}
+
+fn nearest_first() -> DocBuf {
+    let mut b = DocBuilder::new();
+    b.i32("distance", 1);
+    b.finish()
 }
 
 #[cfg(test)]

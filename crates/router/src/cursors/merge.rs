@@ -41,11 +41,13 @@ impl Order {
         match self {
             Order::Fields(keys) => Ok(keys.key(doc, None)?.to_vec()),
             Order::Carried { keys } => {
-                let carried = doc.get("$sortKey").and_then(|v| v.as_array().or_else(|| v.as_doc()));
+                let carried = doc.get("$sortKey");
                 let carried = carried.ok_or_else(|| Error::internal("a sorted row without its sort key"))?;
                 keys.clear();
-                for e in carried {
-                    keys.append(e.value());
+                match carried.as_array().or_else(|| carried.as_doc()) {
+                    Some(several) => several.iter().for_each(|e| _ = keys.append(e.value())),
+                    // A distance.
+                    None => _ = keys.append(carried),
                 }
                 Ok(keys.bytes().to_vec())
             }
