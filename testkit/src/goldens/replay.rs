@@ -208,6 +208,7 @@ impl<'a> Replay<'a> {
         for p in &case.pre {
             let r = self.client.command(DB, p)?;
             if !is_ok(&r) {
+                if std::env::var("GOLDENS_PRE").is_ok() { eprintln!("{} {p:?} {r:?}", case.id); }
                 got.pre.push(r.get("code").map(line).unwrap_or_default());
             }
         }
@@ -399,7 +400,7 @@ fn wanted(e: &Document, docs: &[Bson], distinct: bool, unordered: bool, way: Way
 }
 
 /// How two answers differ.
-fn between(want: &Answer, got: &Answer, way: Way) -> Option<Kind> {
+fn between(want: &Answer, got: &Answer, case: &Case, way: Way) -> Option<Kind> {
     match (&want.error, &got.error) {
         (Some(w), Some(g)) => {
             if w.0 != g.0 {
@@ -410,7 +411,7 @@ fn between(want: &Answer, got: &Answer, way: Way) -> Option<Kind> {
                 (w.1 != g.1).then_some(Kind::Message)
             }
         }
-        (None, None) if !way.same_rows(want.rows.as_deref(), got.rows.as_deref()) || want.open != got.open => Some(Kind::Result),
+        (None, None) if !way.same_rows(case, want.rows.as_deref(), got.rows.as_deref()) || want.open != got.open => Some(Kind::Result),
         (None, None) if want.reply == got.reply => None,
         (None, None) => Some(if want.soft == got.soft { Kind::Message } else { Kind::Result }),
         _ => Some(Kind::Result),
@@ -421,7 +422,7 @@ fn compare(case: &Case, docs: &[Bson], got: &Got, way: Way) -> Option<Difference
     let say = |kind, want: String, got: String| Some(Difference { id: case.id.clone(), kind, want, got });
     let want = wanted(&case.expect, docs, case.cmd.get("distinct").is_some(), case.unordered, way);
     let mut soft = None;
-    match between(&want, &got.main, way) {
+    match between(&want, &got.main, case, way) {
         None => {}
         Some(Kind::Message) => soft = say(Kind::Message, format!("{want:?}"), format!("{:?}", got.main)),
         Some(_) if got.main.error.as_ref().is_some_and(|(code, text, _)| way.has_no(case, code, text)) => {
@@ -435,13 +436,13 @@ fn compare(case: &Case, docs: &[Bson], got: &Got, way: Way) -> Option<Difference
         _ => None,
     };
     if let Some(w) = after
-        && !way.same_rows(got.after.as_deref(), Some(&w))
+        && !way.same_rows(case, got.after.as_deref(), Some(&w))
     {
         return say(Kind::After, format!("{w:?}"), format!("{:?}", got.after));
     }
     for (w, g) in list(&case.expect, "then").iter().filter_map(Bson::as_doc).zip(&got.then) {
         let w = wanted(w, docs, false, false, way);
-        match between(&w, g, way) {
+        match between(&w, g, case, way) {
             None => {}
             Some(Kind::Message) => soft = soft.or(say(Kind::Message, format!("{w:?}"), format!("{g:?}"))),
             Some(_) => return say(Kind::Then, format!("{w:?}"), format!("{g:?}")),
