@@ -106,8 +106,7 @@ fn stands_for(view: &ResolvedView) -> Error {
         }
     });
     let text = "Resolved views on sharded collections must be executed by mongos";
-    Error::new(ErrorCode::CommandOnShardedViewNotSupportedOnMongod, text)
-        .with_extra(b.finish().into_bytes())
+    Error::new(ErrorCode::CommandOnShardedViewNotSupportedOnMongod, text).with_extra(b.finish().into_bytes())
 }
 
 /// The judgement on one collection.

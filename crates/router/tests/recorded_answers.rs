@@ -25,7 +25,9 @@ fn replay(port: u16, step: usize, way: Way, left: &Mutex<Vec<String>>, explained
     let setups = Setups::read();
     let host_port = format!("127.0.0.1:{port}");
     let next = || left.lock().unwrap().pop();
-    std::iter::from_fn(next).map(|topic| run_topic(&host_port, &topic, step, &setups, explained, way)).collect()
+    std::iter::from_fn(next)
+        .map(|topic| run_topic(&host_port, &topic, step, &setups, explained, way))
+        .collect()
 }
 
 /// One cluster, one client.
@@ -79,5 +81,7 @@ fn a_router_answers_as_one_set_does() {
 
 #[test]
 fn collections_on_two_shards_answer_as_on_one_set() {
-    run(async { judge(&replay_on_a_cluster(Way::Sharded, &["explained.json", "routed.json", "sharded.json"]).await) });
+    run(async {
+        judge(&replay_on_a_cluster(Way::Sharded, &["explained.json", "routed.json", "sharded.json"]).await)
+    });
 }

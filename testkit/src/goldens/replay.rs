@@ -1,7 +1,7 @@
 //! Asking a server what the real one was asked, and comparing.
 
-use super::case::{Case, Setups};
 use super::Way;
+use super::case::{Case, Setups};
 use super::normal::{VOLATILE, line, normal, normal_doc};
 use crate::client::Client;
 use pando_bson::{Bson, Document, doc};
@@ -208,7 +208,6 @@ impl<'a> Replay<'a> {
         for p in &case.pre {
             let r = self.client.command(DB, p)?;
             if !is_ok(&r) {
-                if std::env::var("GOLDENS_PRE").is_ok() { eprintln!("{} {p:?} {r:?}", case.id); }
                 got.pre.push(r.get("code").map(line).unwrap_or_default());
             }
         }
@@ -411,7 +410,11 @@ fn between(want: &Answer, got: &Answer, case: &Case, way: Way) -> Option<Kind> {
                 (w.1 != g.1).then_some(Kind::Message)
             }
         }
-        (None, None) if !way.same_rows(case, want.rows.as_deref(), got.rows.as_deref()) || want.open != got.open => Some(Kind::Result),
+        (None, None)
+            if !way.same_rows(case, want.rows.as_deref(), got.rows.as_deref()) || want.open != got.open =>
+        {
+            Some(Kind::Result)
+        }
         (None, None) if want.reply == got.reply => None,
         (None, None) => Some(if want.soft == got.soft { Kind::Message } else { Kind::Result }),
         _ => Some(Kind::Result),

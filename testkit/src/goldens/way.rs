@@ -89,7 +89,8 @@ fn takes_some(cmd: &Document, raw: bool) -> bool {
     let is_given = |name: &str| cmd.get(name).and_then(Bson::as_i64).is_some_and(|n| n != 0);
     let text = format!("{cmd:?}");
     if cmd.get("find").is_some() {
-        let ordered = text.contains("$near") || cmd.get("sort").is_some_and(|s| format!("{s:?}").contains("_id"));
+        let ordered =
+            text.contains("$near") || cmd.get("sort").is_some_and(|s| format!("{s:?}").contains("_id"));
         return (raw || is_given("limit") || is_given("skip") || is_given("batchSize")) && !ordered;
     }
     if cmd.get("aggregate").is_some() {

@@ -16,12 +16,7 @@ pub(crate) enum Plan {
 
 /// `all`: every shard, for stages that are about shards rather than documents. `spread`: something that is read besides lies on
 /// several shards. A shard reads beside its own collection what lies there as a whole, and nothing else: this router does the rest.
-pub(crate) fn plan(
-    pipeline: &Pipeline,
-    route: &Route,
-    all: &[Target],
-    spread: bool,
-) -> Result<Plan> {
+pub(crate) fn plan(pipeline: &Pipeline, route: &Route, all: &[Target], spread: bool) -> Result<Plan> {
     let split = pipeline.split(&|_| false)?;
     let mut targets = match split.asked {
         Asked::Nobody => Vec::new(),

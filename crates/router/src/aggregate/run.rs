@@ -146,7 +146,7 @@ async fn answer(
         return of_cluster(router, ctx, req, asked).await;
     }
     let table = route.table.as_deref();
-    let spread = elsewhere || joins_sharded(router, &asked.ns, args.pipeline).await?;
+    let spread = joins_sharded(router, &asked.ns, args.pipeline, elsewhere).await?;
     if table.is_none() && !spread {
         return whole(router, ctx, req, asked, &route.primary()).await;
     }
@@ -232,10 +232,13 @@ async fn of_cluster(router: &Router, ctx: &OpCtx, req: &Request<'_>, asked: &Ask
     parts(router, ctx, req, asked, Parted { split, targets, q, own, here }).await
 }
 
-/// Whether a collection that stages name is sharded.
-async fn joins_sharded(router: &Router, ns: &Namespace, pipeline: &RawDoc) -> Result<bool> {
+/// Whether a collection that stages name is sharded, or may be.
+async fn joins_sharded(router: &Router, ns: &Namespace, pipeline: &RawDoc, may_be: bool) -> Result<bool> {
     let mut names = BTreeSet::new();
     involved(pipeline, &mut names);
+    if may_be {
+        return Ok(!names.is_empty());
+    }
     for name in names {
         let Ok(other) = Namespace::new(ns.db(), name) else { continue };
         if router.catalog.route_if_any(&other).await?.is_some_and(|r| r.is_sharded()) {

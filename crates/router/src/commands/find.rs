@@ -95,7 +95,9 @@ impl Plan {
         let sort = args.sort.filter(|s| !s.is_empty() && s.elem("$natural").is_none());
         let (order, carries) = match sort {
             Some(sort) => (SortPattern::parse(sort)?, "sortKey"),
-            None if args.filter.is_some_and(wants_near) => (SortPattern::parse(&nearest_first())?, "geoNearDistance"),
+            None if args.filter.is_some_and(wants_near) => {
+                (SortPattern::parse(&nearest_first())?, "geoNearDistance")
+            }
             None => return Ok(plan),
         };
         plan.order = Some(Order::carried(&order));
@@ -122,12 +124,14 @@ impl Plan {
 /// Whether a condition puts what it finds in an order by itself.
 fn wants_near(filter: &RawDoc) -> bool {
     filter.iter().any(|e| match e.name() {
-        "$and" => e.value().as_array().is_some_and(|all| {
-            all.iter().filter_map(|e| e.value().as_doc()).any(wants_near)
-        }),
-        _ => e.value().as_doc().is_some_and(|d| {
-            ["$near", "$nearSphere", "$geoNear"].iter().any(|name| d.elem(name).is_some())
-        }),
+        "$and" => e
+            .value()
+            .as_array()
+            .is_some_and(|all| all.iter().filter_map(|e| e.value().as_doc()).any(wants_near)),
+        _ => e
+            .value()
+            .as_doc()
+            .is_some_and(|d| ["$near", "$nearSphere", "$geoNear"].iter().any(|name| d.elem(name).is_some())),
     })
 }
 
