@@ -28,14 +28,15 @@ impl Way {
     }
 
     /// Commands that routers do not know (59), or that this one does not carry out (115): each refusal names its command. The same of
-    /// a `findAndModify` that names no shard key: routers of release 6.0 have none such.
+    /// a `findAndModify` that names no shard key, and of `$out` into a sharded collection: routers of release 6.0 have none such.
     pub(super) fn has_no(self, case: &Case, code: &str, text: &str) -> bool {
         let name = case.cmd.iter().next().map_or("", |(name, _)| name);
         let unknown = code.contains("\"59\"") && text.contains(&format!("no such command: '{name}'"));
         let refused =
             code.contains("\"115\"") && text.contains(&format!("The {name} command is not supported by"));
         let unkeyed = code.contains("\"61\"") && text.contains("must contain the shard key");
-        self != Way::Set && (unknown || refused || unkeyed)
+        let taken = code.contains("\"28769\"") && text.contains("so it can't be used for $out");
+        self != Way::Set && (unknown || refused || unkeyed || taken)
     }
 
     /// A router makes replies of its own: their fields come in another order, some are added, and what one shard said is in `raw`.
