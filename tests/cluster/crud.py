@@ -120,6 +120,14 @@ def reads():
     same("distinct of arrays", lambda c: sorted(c.distinct("l")))
     same("regex", lambda c: list(c.find({"s": {"$regex": "^b", "$options": "i"}})))
     same("$expr", lambda c: list(c.find({"$expr": {"$gt": ["$n", "$k"]}})))
+    for coll in ["plain", *SHARDED]:
+        db[coll].create_index([("p", "2dsphere")])
+    same("places", lambda c: c.update_many({}, [{"$set": {"p": [{"$divide": ["$k", 10]}, {"$divide": ["$n", 10]}]}}]).modified_count)
+    same("near", lambda c: [round(d["p"][0], 1) for d in c.find({"p": {"$nearSphere": {"$geometry": {"type": "Point", "coordinates": [12.34, 2.1]}}}}).limit(40)], ordered=True)
+    same("$geoNear", lambda c: [round(d["d"], 3) for d in c.aggregate([{"$geoNear": {"near": {"type": "Point", "coordinates": [12.34, 2.1]}, "distanceField": "d"}}, {"$limit": 30}])], ordered=True)
+    same("places away", lambda c: c.update_many({}, {"$unset": {"p": 1}}).modified_count)
+    for coll in ["plain", *SHARDED]:
+        db[coll].drop_index("p_2dsphere")
     same("bad query", lambda c: list(c.find({"k": {"$nope": 1}})), fails=True)
     same("bad sort", lambda c: list(c.find().sort("k", 5)), fails=True)
     same("exhausting getMore of a killed cursor", killed)

@@ -13,13 +13,19 @@ mongod, pandos = sys.argv[1:3]
 folder = sys.argv[3] if len(sys.argv) > 3 else tempfile.mkdtemp(prefix="cluster-")
 port = int(sys.argv[4]) if len(sys.argv) > 4 else 29200
 running = []
+STOPS = [signal.SIGINT, signal.SIGTERM]
+
+
+def unblock():
+    """Children are to hear the signals that this process waits for."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
 
 
 def start(name, *command):
     path = os.path.join(folder, name)
     os.makedirs(path, exist_ok=True)
     with open(os.path.join(path, "out"), "wb") as out:
-        running.append(subprocess.Popen(command, stdout=out, stderr=out))
+        running.append(subprocess.Popen(command, stdout=out, stderr=out, preexec_fn=unblock))
 
 
 def server(name, kind, at):
@@ -62,11 +68,11 @@ def main():
         client.admin.command("addShard", f"{name}/127.0.0.1:{at}")
     client.admin.command("balancerStop")
     print(f"mongodb://127.0.0.1:{port}", flush=True)
-    signal.sigwait([signal.SIGINT, signal.SIGTERM])
+    signal.sigwait(STOPS)
 
 
 if __name__ == "__main__":
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     try:
         main()
     finally:

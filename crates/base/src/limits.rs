@@ -753,8 +753,6 @@ pub const CHUNKS_REMOVED_AT_ONCE: usize = 10_000;
 pub const SHARD_MEMBERS_LOOK_MS: u64 = 30_000;
 /// How old a config server's idea of the topology time may be that it hands on.
 pub const TOPOLOGY_TIME_READ_MS: u64 = 1_000;
-/// The same for routers.
-pub const ROUTER_CONFIG_READ_MS: u64 = 30_000;
 /// Pause before a starting router asks config servers again that did not answer.
 pub const ROUTER_START_RETRY_MS: u64 = 500;
 /// How often a router looks after its cursors.

@@ -62,6 +62,9 @@ pub struct GenericArgs {
     /// `shardVersion`, `databaseVersion`: who owns what as the sender believes.
     pub shard_version: Option<ChunkVersion>,
     pub database_version: Option<DatabaseVersion>,
+    /// `$configTime`, `$topologyTime`: what the sender has heard of the cluster's metadata.
+    pub config_time: Option<Timestamp>,
+    pub topology_time: Option<Timestamp>,
     /// `mayBypassWriteBlocking`: from another server, whose client may write where users may not.
     pub may_bypass_write_blocking: bool,
     /// `$replData`: another member wants to know how this one is doing (R-META-1).
@@ -269,6 +272,8 @@ impl Reading {
                     _ => self.args.database_version = Some(DatabaseVersion::parse_argument(&v)?),
                 }
             }
+            "$configTime" => self.args.config_time = timestamp(&v),
+            "$topologyTime" => self.args.topology_time = timestamp(&v),
             "mayBypassWriteBlocking" => match v {
                 Value::Boolean(b) => self.args.may_bypass_write_blocking = b,
                 _ => {
@@ -382,6 +387,13 @@ fn parse_lsid(v: &Value<'_>) -> Result<SessionId> {
             Err(_) => Err(missing(OWNER, "id")),
         },
         _ => Err(missing(OWNER, "id")),
+    }
+}
+
+fn timestamp(v: &Value<'_>) -> Option<Timestamp> {
+    match v {
+        Value::Timestamp(t) => Some(*t),
+        _ => None,
     }
 }
 
@@ -661,13 +673,30 @@ mod tests {
         assert_eq!(fails(doc! { "mayBypassWriteBlocking": 1 }).0, 13111);
         assert_eq!(fails(doc! { "databaseVersion": 1 }).0, 10065);
         assert_eq!(fails(doc! { "databaseVersion": {} }).0, 40414);
-        // What a server says that is no shard, once the form is right.
+        // Whether a server that is no shard refuses it is looked at later, once the form is right.
+        let read = |name: &str, v: Bson| {
+            let mut d = doc! { "ping": 1 };
+            d.push(name, v);
+            GenericArgs::parse(&d.to_raw(), false, false).unwrap()
+        };
         let (t, e) = (Timestamp::new(5, 1), pando_bson::ObjectId([6; 12]));
         let id = |subtype, n: usize| Bson::Binary(pando_bson::Binary { subtype, bytes: vec![1; n] });
         let of_shard = |version: Bson| fails(doc! { "shardVersion": version });
         let of_db = |version: Document| fails(doc! { "databaseVersion": version });
-        assert_eq!(of_shard(doc! { "e": e, "t": t, "v": t }.into()).0, 193);
-        assert_eq!(of_shard(vec![Bson::from(t), e.into(), t.into()].into()).0, 193);
+        let version = ChunkVersion::new(
+            Generation { epoch: e, timestamp: t },
+            Placement::from_timestamp(Timestamp::new(7, 2)),
+        );
+        let v = Timestamp::new(7, 2);
+        for form in [
+            doc! { "e": e, "t": t, "v": v },
+            doc! { "t": t, "e": e, "v": v },
+            doc! { "v": v, "e": e, "t": t },
+        ] {
+            assert_eq!(read("shardVersion", form.into()).shard_version, Some(version));
+        }
+        let listed = vec![Bson::from(v), e.into(), t.into()];
+        assert_eq!(read("shardVersion", listed.into()).shard_version, Some(version));
         assert_eq!(of_shard(doc! { "t": t }.into()).1, missing("_parse60Format", "e").message);
         assert_eq!(of_shard(doc! { "v": t }.into()).1, missing("_parse60Format", "t").message);
         assert_eq!(of_shard(doc! { "e": e, "t": 1, "v": t }.into()).0, 14);
@@ -676,8 +705,10 @@ mod tests {
         let part = |n: usize| of_shard([Bson::from(t), e.into(), 1.into()][..n].to_vec().into()).1;
         assert_eq!(part(1), "Invalid type missing for version epoch part.");
         assert_eq!(part(3), "Invalid type int for version timestamp part.");
-        assert_eq!(of_db(doc! { "timestamp": t, "lastMod": 1 }).0, 193);
-        assert_eq!(of_db(doc! { "uuid": id(4, 16), "timestamp": t, "lastMod": 1, "more": 1 }).0, 193);
+        let more = doc! { "uuid": id(4, 16), "timestamp": t, "lastMod": 1, "more": 1 };
+        for form in [doc! { "timestamp": t, "lastMod": 1 }, more] {
+            assert_eq!(read("databaseVersion", form.into()).database_version.unwrap().last_mod, 1);
+        }
         assert_eq!(of_db(doc! { "uuid": id(4, 3), "timestamp": t, "lastMod": 1 }).0, 207);
         assert_eq!(of_db(doc! { "uuid": id(0, 16), "timestamp": t, "lastMod": 1 }).0, 14);
         assert_eq!(of_db(doc! { "timestamp": t, "lastMod": 1i64 }).0, 14);

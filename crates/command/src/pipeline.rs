@@ -163,6 +163,13 @@ fn envelope_waits(spec: &CommandRow) -> bool {
     spec.flags.has(Flags::ARGS_FIRST) && !AFTER.contains(&spec.name)
 }
 
+/// The name of a collection is looked at by the command itself, behind its other arguments.
+fn names_after_arguments(spec: &CommandRow) -> bool {
+    spec.flags.has(Flags::ARGS_FIRST)
+        && !spec.flags.has(Flags::TYPED)
+        && !matches!(spec.name, "aggregate" | "splitVector")
+}
+
 /// What is told once the command has looked at its own arguments, so far as it is not known yet.
 #[inline]
 fn find_late_mistakes(spec: &CommandRow, roles: Roles, body: &RawDoc, args: &mut GenericArgs) {
@@ -242,6 +249,7 @@ async fn execute<S: Node>(
     check_allowed(spec, node, ctx, &req)?;
     // What a command names first is taken for a collection's name, whatever most commands make of it.
     if !spec.flags.has(Flags::NAMES_NOTHING)
+        && !names_after_arguments(spec)
         && matches!(req.first().value(), Value::String(s) if s.contains('\0'))
     {
         let text = "namespaces cannot have embedded null characters";

@@ -215,7 +215,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "filemd5" [] (READ | SECONDARY_OK | NAMES_NOTHING | ARGS_FIRST) - [D R] (by_args) "The MD5 digest of a GridFS file.";
     "find" [] (READ | SECONDARY_OPT_IN | IN_TXN | READ_CONCERN | OWN_OPCOUNTER) v1 [D R] (collection Find) "Queries a collection.";
     "findAndModify" ["findandmodify"] (WRITE | IN_TXN | RETRYABLE | ARGS_FIRST) v1 [D R] (by_args) "Changes one document and returns it.";
-    "flushRouterConfig" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster FlushRouterConfig) "Forgets where documents live.";
+    "flushRouterConfig" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster FlushRouterConfig) "Refused: not part of a sharded cluster.";
     "forgetShardSplit" [] (ADMIN_ONLY) - [D] (internal) "serverless";
     "fsync" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster Fsync) "Writes everything to disk; can lock writes out.";
     "fsyncUnlock" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster Unlock) "Lets writes in again.";
@@ -230,8 +230,8 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "getLog" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster GetLog) "The latest log lines.";
     "getMore" [] (READ | SECONDARY_OK | IN_TXN | READ_CONCERN | OWN_MAX_TIME | OWN_OPCOUNTER | NAMES_NOTHING | ARGS_FIRST) v1 [D R] (by_args) "The next batch of a cursor.";
     "getParameter" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster GetParameter) "Server parameters.";
-    "getShardMap" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster GetShardMap) "The sets of a cluster and their hosts.";
-    "getShardVersion" [] (ADMIN_ONLY | SECONDARY_OK) - [S R] (cluster GetShardVersion) "How new what is known of a collection is.";
+    "getShardMap" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster GetShardMap) "Refused: not part of a sharded cluster.";
+    "getShardVersion" [] (ADMIN_ONLY | SECONDARY_OK) - [S R] (cluster GetShardVersion) "sharding";
     "getnonce" [] (SECONDARY_OK | SENSITIVE) - [D R] (open) "Relic: a random number for the first password protocol.";
     "godinsert" [] (WRITE | TEST_ONLY) - [D] (internal) "Inserts a document as it is.";
     "grantPrivilegesToRole" [] (WRITE | TYPED) - [D R] (by_args) "Allows a role more.";

@@ -6,6 +6,8 @@ use pando_bson::{Bson, Document, doc, extjson};
 pub const DB: &str = "df";
 /// Where collections are created and dropped.
 pub const DDL_DB: &str = "dd";
+/// Has nothing at first; programs may leave something there.
+pub const EMPTY_DB: &str = "no-such";
 
 /// Collections that are only read.
 pub const READ: &[&str] = &[
@@ -174,7 +176,7 @@ pub fn insertion(name: &str, docs: Vec<Document>) -> Document {
 
 /// Everything that programs find, in the order of its making.
 pub fn setup() -> Vec<(&'static str, Document)> {
-    let mut all = vec![(DB, doc! { "dropDatabase": 1 }), (DDL_DB, doc! { "dropDatabase": 1 })];
+    let mut all: Vec<_> = [DB, DDL_DB, EMPTY_DB].map(|db| (db, doc! { "dropDatabase": 1 })).into();
     let mut made: Vec<&str> = Vec::new();
     for name in READ.iter().chain(SCRATCH) {
         if *name == "nope" || made.contains(name) {

@@ -87,7 +87,7 @@ impl Program {
             }
         }
         if g.rng.once_in(200) {
-            db = g.rng.pick(&["admin", "config", "local", "", "a.b", "no-such"]);
+            db = g.rng.pick(&["admin", "config", "local", "", "a.b", data::EMPTY_DB]);
         }
         Program { seed, class, prep, test: Call::new(db, cmd), look, drawn: g.drawn }
     }

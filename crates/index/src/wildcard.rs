@@ -108,8 +108,9 @@ fn add(tree: &mut Tree, path: &str, v: Value<'_>, mode: &mut Option<bool>) -> Re
     Ok(())
 }
 
-/// Refuses what a `wildcardProjection` may not say.
+/// Refuses what a `wildcardProjection` may not say: it is a projection as a stage has it that computes nothing.
 pub(crate) fn check_projection(projection: &RawDoc) -> Result<()> {
+    pando_query::stage::check_plain_projection(projection)?;
     PathFilter::parse(projection).map(drop)
 }
 

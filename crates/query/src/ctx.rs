@@ -105,6 +105,8 @@ pub struct Variables {
     pub db: String,
     /// How many pipelines this one is inside of.
     pub depth: usize,
+    /// A view is being defined: constants are not evaluated ahead, and what goes wrong with them is told to who reads the view.
+    pub defines: bool,
 }
 
 /// Values by name; `None` is a missing value. The last of a name counts.

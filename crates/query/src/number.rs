@@ -98,6 +98,14 @@ impl Number {
             n => n.integer(),
         }
     }
+    /// A whole number as expressions take it: a double is cut, `None` when that does not fit. A decimal is rounded to even, and the
+    /// least number there is when that does not fit.
+    pub fn coerced_i64(self) -> Option<i64> {
+        match self {
+            Number::Decimal(d) => Some(d.to_i64(Rounding::HalfEven).unwrap_or(i64::MIN)),
+            n => n.truncate_i64(),
+        }
+    }
     /// As aggregation messages show it: doubles with six digits.
     pub fn shown(self) -> String {
         match self {

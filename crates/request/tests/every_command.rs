@@ -99,6 +99,7 @@ const WITHOUT: &[(&str, &[&str])] = &[
             "waitForFailPoint",
         ],
     ),
+    ("a shard is told other things than a router", &["getShardVersion", "mergeChunks"]),
 ];
 
 fn is_typed(name: &str) -> bool {

@@ -1,7 +1,7 @@
 //! One pandos: a stateless node between clients and the shards of a cluster (SH-ROLE-1).
 //!
 //! ```text
-//!   client ─► shell ─► pipeline ─► commands/* ──► catalog: where do the documents live?
+//!   client ─► shell ─► pipeline ─► commands/* ──► metadata cache: where do the documents live?
 //!                                     │              ▲ stale, said a shard
 //!                                     ├─► remote ────┴──► shards, each told what this router thinks it knows
 //!                                     ├─► write: which statement goes where, what came of each
@@ -13,7 +13,6 @@
 //! ([`remote`]'s `stale`), which part of a pipeline runs where. The rest asks and tells.
 
 mod aggregate;
-mod catalog;
 mod commands;
 mod config;
 mod cursors;
@@ -25,7 +24,6 @@ mod router;
 mod start;
 #[cfg(test)]
 mod testing;
-mod times;
 mod transactions;
 mod write;
 

@@ -1,11 +1,9 @@
 //! A router is assembled, waits for its config servers, and looks after itself.
 
 use crate::Router;
-use crate::catalog::{Catalog, ConfigServers};
 use crate::commands;
 use crate::config::Config;
 use crate::remote::Shards;
-use crate::times::Times;
 use crate::transactions::Transactions;
 use pando_base::redaction::WithCode;
 use pando_base::{Error, Result, limits};
@@ -14,6 +12,8 @@ use pando_command::{Instance, Param, Params};
 use pando_env::sync::Notify;
 use pando_env::{Component, Env};
 use pando_fleet::{Fleet, Monitors};
+use pando_metadata_cache::Times;
+use pando_metadata_cache::{ConfigServers, MetadataCache};
 use pando_rpc::{Options, Pool};
 use pando_session::cursors::Cursors;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Router {
         let set = monitors.of(&config.configdb.set, config.configdb.hosts.iter().map(String::as_str));
         let fleet = Fleet { env: env.clone(), monitors, pool };
         let servers = Arc::new(ConfigServers { fleet: fleet.clone(), set, times: times.clone() });
-        let catalog = Arc::new(Catalog::new(&env, servers));
+        let catalog = Arc::new(MetadataCache::new(&env, servers));
         let shards = Shards { env: env.clone(), times, fleet, catalog };
         let mut process_id = ObjectId([0; 12]);
         env.rng.fill(&mut process_id.0);

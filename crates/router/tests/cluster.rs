@@ -6,7 +6,9 @@ use pando_bson::{Bson, Document, doc};
 use pando_testserver::{Client, Cluster, run, spawn};
 
 fn numbers(from: i32, to: i32) -> Vec<Bson> {
-    (from..to).map(|i| doc! { "_id": i, "k": i * 10, "g": i % 7 }.into()).collect()
+    let words = ["a", "B", "b", "C", "\u{e9}", "A"];
+    let doc = |i: i32| doc! { "_id": i, "k": i * 10, "g": i % 7, "s": words[i as usize % words.len()] };
+    (from..to).map(|i| doc(i).into()).collect()
 }
 async fn insert(c: &mut Client, coll: &str, docs: Vec<Bson>) -> Document {
     let mut command = doc! { "insert": coll };
@@ -67,6 +69,8 @@ fn a_collection_over_shards_answers_as_one_on_a_single_set() {
             doc! { "filter": { "k": { "$gte": 450, "$lt": 550 } }, "sort": { "_id": 1 } },
             doc! { "filter": { "g": 3 }, "sort": { "_id": 1 }, "projection": { "k": 1 } },
             doc! { "filter": { "_id": 77 } },
+            doc! { "sort": { "s": 1, "_id": 1 }, "collation": { "locale": "en", "strength": 2 } },
+            doc! { "sort": { "s": -1, "_id": 1 }, "collation": { "locale": "fr", "strength": 1 }, "limit": 40 },
         ] {
             let plain = c.all(find("plain", rest.clone())).await;
             assert!(!plain.is_empty());

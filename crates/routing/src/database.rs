@@ -22,7 +22,9 @@ impl DatabaseVersion {
     pub fn parse(doc: &RawDoc) -> Result<DatabaseVersion> {
         let f = Fields { kind: "DatabaseVersion", doc };
         let timestamp = f.timestamp("timestamp")?;
-        Ok(DatabaseVersion { uuid: f.uuid("uuid")?, timestamp, last_mod: f.int("lastMod")? })
+        // It is compared by nobody.
+        let uuid = f.optional_uuid("uuid")?.unwrap_or(Uuid([0; 16]));
+        Ok(DatabaseVersion { uuid, timestamp, last_mod: f.int("lastMod")? })
     }
     /// The value of `databaseVersion` in a command.
     pub fn parse_argument(v: &Value<'_>) -> Result<DatabaseVersion> {

@@ -42,6 +42,13 @@ impl<'a> Fields<'a> {
     pub(crate) fn uuid(self, name: &str) -> Result<Uuid> {
         self.required(name, "binData", uuid)
     }
+    /// Null is none.
+    pub(crate) fn optional_uuid(self, name: &str) -> Result<Option<Uuid>> {
+        match self.doc.get(name) {
+            Some(Value::Null | Value::Undefined) => Ok(None),
+            _ => self.optional(name, "binData", uuid),
+        }
+    }
     pub(crate) fn int(self, name: &str) -> Result<i32> {
         self.required(name, "int", |v| match v {
             Value::Int32(n) => Some(*n),

@@ -28,6 +28,9 @@ impl Node for Server {
         self.replication.is_member_address(remote)
     }
     fn admit(&self, ctx: &OpCtx, flags: Flags) -> Result<()> {
+        if let Some(sharding) = self.sharding.as_ref().filter(|_| ctx.client.is_internal()) {
+            sharding.hear(&ctx.args);
+        }
         if let Some(lsid) = &ctx.lsid {
             let max = self.instance.params.int(pando_command::Param::maxSessions) as usize;
             self.sessions.cache.touch(lsid, ctx.started, max)?;
@@ -127,6 +130,9 @@ impl Node for Server {
         }
         if let Some(config_server) = self.config_server.as_ref().filter(|_| ctx.client.is_internal()) {
             config_server.append_times(reply);
+        }
+        if let Some(sharding) = self.sharding.as_ref().filter(|_| ctx.client.is_internal()) {
+            sharding.append_times(reply);
         }
     }
 

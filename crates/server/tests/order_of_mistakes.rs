@@ -571,3 +571,147 @@ fn the_database_of_external_users_has_no_collections() {
         }
     });
 }
+
+#[test]
+fn a_name_with_a_nul_is_told_behind_the_arguments_of_commands_that_are_read_first() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let name = "a\0b";
+        for (command, wanted) in [
+            (doc! { "delete": name }, 40414),
+            (doc! { "delete": name, "deletes": [{ "q": {}, "limit": 3 }] }, 9),
+            (doc! { "delete": name, "deletes": [{ "q": {}, "limit": 1 }] }, 73),
+            (doc! { "insert": name, "documents": [{ "_id": 1 }], "nope": 1 }, 40415),
+            (doc! { "update": name }, 40414),
+            (doc! { "create": name, "capped": "x" }, 14),
+            (doc! { "create": name }, 73),
+            (doc! { "drop": name, "nope": 1 }, 40415),
+            (doc! { "createIndexes": name }, 40414),
+            (doc! { "dropIndexes": name, "index": 4 }, 14),
+            (doc! { "listIndexes": name, "cursor": 1 }, 14),
+            (doc! { "killCursors": name }, 40414),
+            (doc! { "findAndModify": name, "nope": 1 }, 40415),
+            (doc! { "findAndModify": name, "remove": true }, 73),
+            (doc! { "find": name, "nope": 1 }, 73),
+            (doc! { "aggregate": name }, 73),
+            (doc! { "distinct": name }, 73),
+            (doc! { "collMod": name, "nope": 1 }, 73),
+        ] {
+            assert_eq!(code(&c.run(command.clone()).await), wanted, "{command:?}");
+        }
+    });
+}
+
+#[test]
+fn the_target_of_results_is_looked_for_before_places_of_stages_and_variables() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1 }] }).await;
+        let merge = |on: &str| doc! { "$merge": { "into": "d", "on": on, "let": { "x": 1 }, "whenMatched": "replace" } };
+        let within = |stage: Document| Bson::Array(vec![stage.into()]);
+        let plain = || doc! { "$merge": { "into": "d", "on": "u" } };
+        for (stages, wanted) in [
+            (vec![merge("_id")], 51199),
+            (vec![merge("u")], 51183),
+            (vec![plain(), doc! { "$match": {} }], 51183),
+            (vec![plain(), doc! { "$nope": {} }], 40324),
+            (vec![doc! { "$out": "e" }, plain()], 51183),
+            (vec![doc! { "$unionWith": { "coll": "c", "pipeline": within(plain()) } }], 51183),
+            (vec![doc! { "$lookup": { "from": "c", "as": "x", "pipeline": within(plain()) } }], 51183),
+            (vec![doc! { "$facet": { "f": within(plain()) } }], 51183),
+            (vec![doc! { "$merge": { "into": "system.x", "on": "u" } }], 51183),
+            (vec![doc! { "$merge": "system.x" }], 31319),
+            (vec![doc! { "$out": "system.x" }], 17385),
+        ] {
+            let stages = Bson::Array(stages.into_iter().map(Bson::from).collect());
+            let command = doc! { "aggregate": "c", "pipeline": stages, "cursor": {} };
+            assert_eq!(code(&c.run(command.clone()).await), wanted, "{command:?}");
+            assert_eq!(code(&c.run(doc! { "explain": command.clone() }).await), wanted, "{command:?}");
+        }
+    });
+}
+
+#[test]
+fn roles_and_privileges_that_are_null_are_no_lists() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        for (mut command, field) in [
+            (doc! { "grantRolesToUser": "u" }, "roles"),
+            (doc! { "revokeRolesFromRole": "u" }, "roles"),
+            (doc! { "updateUser": "u" }, "roles"),
+            (doc! { "grantPrivilegesToRole": "u" }, "privileges"),
+        ] {
+            command.push(field, Bson::Null);
+            command.push("$db", "admin");
+            let text = format!("invalid parameter: expected an object ({field})");
+            assert_eq!(c.err(command).await, (10065, text));
+        }
+    });
+}
+
+#[test]
+fn a_view_is_defined_by_what_only_fails_when_it_is_read() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1 }] }).await;
+        let wrong = || Bson::Array(vec![doc! { "$project": { "a": { "$divide": [1, 0] } } }.into()]);
+        c.ok(doc! { "create": "v", "viewOn": "c", "pipeline": wrong() }).await;
+        assert_eq!(code(&c.run(doc! { "find": "v" }).await), 2);
+        c.ok(doc! { "collMod": "v", "viewOn": "c", "pipeline": Bson::Array(Vec::new()) }).await;
+        assert_eq!(code(&c.run(doc! { "find": "v" }).await), 0);
+        let nope = Bson::Array(vec![doc! { "$project": { "a": "$$nope" } }.into()]);
+        let text = "Invalid pipeline for view test.w :: caused by :: Invalid $project :: caused by :: Use of undefined variable: nope";
+        let create = doc! { "create": "w", "viewOn": "c", "pipeline": nope };
+        assert_eq!(c.err(create).await, (17276, text.to_owned()));
+    });
+}
+
+#[test]
+fn results_of_a_map_reduce_go_to_no_internal_database_and_no_special_collection() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        for (out, wanted) in [
+            (doc! { "replace": "d", "db": "admin" }, 115),
+            (doc! { "merge": "system.x", "db": "local" }, 115),
+            (doc! { "merge": "system.x" }, 31319),
+            (doc! { "replace": "system.x" }, 17385),
+            (doc! { "reduce": "" }, 73),
+        ] {
+            let command =
+                doc! { "mapReduce": "c", "map": "function() {}", "reduce": "function() {}", "out": out };
+            assert_eq!(code(&c.run(command.clone()).await), wanted, "{command:?}");
+            assert_eq!(code(&c.run(doc! { "explain": command.clone() }).await), wanted, "{command:?}");
+        }
+        let on_admin = doc! { "mapReduce": "c", "map": "function() {}", "reduce": "function() {}", "out": "d", "$db": "admin" };
+        assert_eq!(code(&c.run(on_admin).await), 31321);
+    });
+}
+
+#[test]
+fn a_get_more_looks_at_the_collection_in_its_turn() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let more = |fields: [(&str, &str); 2]| {
+            let mut command = doc! { "getMore": 1_i64 };
+            fields.into_iter().for_each(|(name, v)| command.push(name, v));
+            command
+        };
+        for (name, v, wanted) in [("collection", "a\0b", 73), ("collection", "", 73), ("collection", ".", 73)]
+        {
+            assert_eq!(code(&c.run(more([(name, v), ("nope", "")])).await), wanted);
+            assert_eq!(code(&c.run(more([("nope", ""), (name, v)])).await), 40415);
+        }
+    });
+}

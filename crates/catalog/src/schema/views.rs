@@ -208,7 +208,11 @@ fn check_pipeline(view: &View) -> Result<()> {
             ));
         }
     }
-    pando_query::stage::Pipeline::parse(&view.pipeline, &pando_query::QueryCtx::default()).map(drop)
+    pando_query::stage::Pipeline::check_definition(&view.pipeline).map_err(|e| match e.code.0 {
+        // A stage that there is not is none of a view's.
+        40324 => e,
+        _ => e.context(format_args!("Invalid pipeline for view {}", view.ns)),
+    })
 }
 
 /// A view from the options of `create`.

@@ -26,14 +26,15 @@ pub(crate) struct AccSpec {
 
 impl AccSpec {
     /// How many values it takes, or with what a script begins, is not known ahead.
-    pub(crate) fn counts_by_group(&self, ctx: &QueryCtx) -> bool {
-        let mut make = self.make.clone();
-        let by_group = match &mut make {
+    pub(crate) fn counts_by_group(&mut self, ctx: &QueryCtx) -> Result<bool> {
+        let by_group = match &mut self.make {
             Make::N { n, .. } => Some(n),
             Make::Script(spec) => spec.init_args(),
             _ => None,
         };
-        by_group.is_some_and(|e| e.optimize(ctx).is_ok() && e.as_const().is_none())
+        let Some(e) = by_group else { return Ok(false) };
+        e.optimize(ctx)?;
+        Ok(e.as_const().is_none())
     }
 }
 
@@ -197,7 +198,8 @@ fn keyed(
         match f.name() {
             "output" => output = Some(f.value()),
             "sortBy" => match f.value() {
-                Value::Document(spec) => sort = Some(spec),
+                // A list is taken for an object with numbers for names.
+                Value::Document(spec) | Value::Array(spec) => sort = Some(spec),
                 _ => return Err(Error::location(10065, "invalid parameter: expected an object (sortBy)")),
             },
             "n" if !single => n = Some(how_many(f.value(), p)?),

@@ -296,3 +296,31 @@ impl Accumulator for Avg {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_bson::extjson::parse;
+
+    fn merged(mut acc: impl Accumulator, states: &[&str]) -> String {
+        for state in states {
+            let holder = parse(&format!("{{\"s\": {state}}}")).unwrap().to_raw();
+            acc.merge(Val::option(holder.get("s")), &QueryCtx::default()).unwrap();
+        }
+        acc.result().unwrap().value().map(|v| v.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn states_of_mongodbs_servers_are_understood() {
+        assert_eq!(merged(Sum::default(), &["[16, 15.0, 0.0]", "[16, 2.0, 0.0]"]), "17");
+        assert_eq!(merged(Sum::default(), &["[1, 1.5, 0.0]", "[16, 2.0, 0.0]", "4"]), "7.5");
+        let decimals = r#"[16, 1.0, 0.0, {"$numberDecimal": "0.5"}]"#;
+        assert!(merged(Sum::default(), &[decimals]).contains("1.5"));
+        let average = r#"{"subTotal": 3.0, "count": 2, "subTotalError": 0.0, "ps": [16, 3.0, 0.0]}"#;
+        assert_eq!(merged(Avg::default(), &[average, average]), "1.5");
+        assert_eq!(
+            merged(Avg::default(), &[r#"{"subTotal": 0.0, "count": 0, "ps": [16, 0.0, 0.0]}"#]),
+            "null"
+        );
+    }
+}

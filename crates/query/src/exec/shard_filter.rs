@@ -26,7 +26,7 @@ impl ShardFilterStage {
     fn owns(&self, row: &Row) -> Result<bool> {
         Ok(match (&row.doc, &row.key) {
             (Some(doc), _) => self.owned.owns(RawDoc::trusted(doc)),
-            (None, Some(key)) => self.owned.owns(&*key_document(key, &self.key_fields)?),
+            (None, Some(key)) => self.owned.owns(&key_document(key, &self.key_fields)?),
             (None, None) => false,
         })
     }

@@ -37,6 +37,8 @@ pub struct ParseCtx<'a> {
     pub(crate) judges: bool,
     /// Another server wrote this: stages and options that users may not give can be named.
     pub(crate) forwarded: bool,
+    /// What is compiled is asked as it was written: operators forget what they found out while they were optimized.
+    pub(crate) forgets: bool,
     /// Variables of the command and of the system that were named.
     pub(crate) variables: BTreeSet<String>,
 }
@@ -53,6 +55,7 @@ impl<'a> ParseCtx<'a> {
             metas: Vec::new(),
             judges: false,
             forwarded: false,
+            forgets: false,
             variables: BTreeSet::new(),
         }
     }

@@ -218,6 +218,50 @@ fn a_value_that_nests_step_by_step_is_given_up() {
 }
 
 #[test]
+fn a_decimal_is_rounded_to_a_whole_number_and_the_least_when_there_is_none() {
+    let d = |text: &str| Bson::Decimal128(text.parse().unwrap());
+    let part = |n: &str| eval(doc! { "$substrBytes": ["abcdef", 1, d(n)] });
+    assert_eq!(part("1.5"), Some("bc".into()));
+    assert_eq!(part("2.5"), Some("bc".into()));
+    assert_eq!(part("1E25"), Some("bcdef".into()));
+    assert_eq!(part("NaN"), Some("bcdef".into()));
+    assert!(refused(doc! { "$substrBytes": ["abcdef", 1, 1e25] }).starts_with("31109"));
+    let before = |n: Bson| eval_over(&doc! {}, doc! { "$subtract": [Bson::DateTime(0), n] });
+    assert_eq!(before(d("1.5")), Ok(Some(Bson::DateTime(-2))));
+    assert_eq!(before(Bson::Double(1.7)), Ok(Some(Bson::DateTime(-1))));
+    assert_eq!(before(d("1E25")), Err("159 Cannot negate the minimum duration".into()));
+    let far = eval_over(&doc! {}, doc! { "$subtract": [Bson::DateTime(-5), Bson::Int64(i64::MAX)] });
+    assert_eq!(far, Err("159 Overflow while adding -9223372036854775807ms to 9223372036854775804ms".into()));
+}
+
+#[test]
+fn a_constant_set_gives_the_mistake_of_the_other_operand_another_number() {
+    let set = || Bson::Array(vec![1.into()]);
+    assert!(refused(doc! { "$setIsSubset": ["$a", set()] }).starts_with("17310"));
+    assert!(refused(doc! { "$setIsSubset": ["$a", "$l"] }).starts_with("17046"));
+    assert!(refused(doc! { "$setIsSubset": [1, set()] }).starts_with("17046"));
+    assert!(refused(doc! { "$setIsSubset": ["$a", 5] }).starts_with("17311"));
+    // A condition is asked as it was written.
+    let filter = doc! { "$expr": { "$setIsSubset": ["$a", set()] } }.to_raw();
+    let matcher = crate::matcher::Matcher::parse(&filter, &QueryCtx::default()).unwrap();
+    assert_eq!(matcher.matches(&doc! { "a": 1 }.to_raw()).unwrap_err().code.0, 17046);
+}
+
+#[test]
+fn what_is_wrong_with_arguments_of_a_conversion_is_told_before_how_many_there_are() {
+    assert!(refused(doc! { "$toInt": [1, 2, "$$nope"] }).starts_with("17276"));
+    assert!(refused(doc! { "$toInt": [1, { "$nope": 1 }] }).starts_with("168"));
+    assert!(refused(doc! { "$toInt": [1, 2] }).starts_with("50723"));
+}
+
+#[test]
+fn what_a_hash_is_made_of_is_not_evaluated_ahead() {
+    let expr = doc! { "e": { "$toHashedIndexKey": { "$floor": "x" } } }.to_raw();
+    let expr = Expr::parse(expr.get("e").unwrap(), &QueryCtx::default()).unwrap();
+    assert_eq!(expr.eval_doc(&doc! {}.to_raw(), &QueryCtx::default()).unwrap_err().code.0, 28765);
+}
+
+#[test]
 fn an_argument_that_settles_the_answer_comes_before_a_later_one_that_fails() {
     let bad = || Bson::from(doc! { "$toInt": "$s" });
     let of = |name: &str, args: Vec<Bson>| {

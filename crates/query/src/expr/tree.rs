@@ -339,6 +339,10 @@ impl Nary {
     pub(crate) fn new(name: &'static str, f: NaryFn, args: Vec<Expr>) -> Nary {
         Nary { name, f, joins: Joins::No, steps: Steps::No, args }
     }
+    /// Does from now on what this function does.
+    pub(super) fn replace(&mut self, f: NaryFn) {
+        self.f = f;
+    }
     /// It looks at each argument before the next one is evaluated.
     pub(crate) fn stepwise(self, steps: Steps) -> Nary {
         Nary { steps, ..self }

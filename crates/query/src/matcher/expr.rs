@@ -35,6 +35,7 @@ impl ExprTest for Condition {
 pub(super) fn compile(expression: Value<'_>, at: In<'_>) -> Result<(Arc<dyn ExprTest>, Vec<Node>)> {
     let ctx = at.ctx;
     let mut p = ParseCtx::new(ctx);
+    p.forgets = true;
     let mut expr = p.parse(expression)?;
     // Whatever is known of a row, a condition is not told. Only a stage says so.
     if matches!(at.place, Place::Match | Place::Document)
@@ -42,7 +43,9 @@ pub(super) fn compile(expression: Value<'_>, at: In<'_>) -> Result<(Arc<dyn Expr
     {
         return Err(meta.unknown());
     }
-    expr.optimize(ctx).map_err(|e| optimize_error("expression", e))?;
+    if !ctx.vars.defines {
+        expr.optimize(ctx).map_err(|e| optimize_error("expression", e))?;
+    }
     let implied = implied(&expr, ctx);
     Ok((Arc::new(Condition { expr, ctx: ctx.clone() }), implied))
 }

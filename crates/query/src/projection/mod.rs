@@ -15,7 +15,7 @@ mod parse;
 mod slice;
 
 pub use computed::Computed;
-pub use parse::{check_path, positional_path};
+pub use parse::{check_path, is_operation, positional_path};
 pub use slice::Slice;
 
 use crate::ctx::QueryCtx;

@@ -50,9 +50,10 @@ impl Parser<'_> {
             return Err(Error::new(pando_base::ErrorCode::Overflow, "projection exceeds the nesting limit"));
         }
         let positional = positional_path(path)?.is_some();
-        // A variable or a literal is looked at before its place.
+        let is_empty = e.value().as_doc().is_some_and(RawDoc::is_empty);
+        // A variable, a literal or nothing at all is looked at before its place.
         let places = matches!(e.value(), Value::Document(_) | Value::Boolean(_)) || e.value().is_number();
-        if !positional && places && !is_sort_key(written, e.value()) {
+        if !positional && places && !is_empty && !is_sort_key(written, e.value()) {
             check_path(written)?;
         }
         match e.value() {
@@ -65,7 +66,7 @@ impl Parser<'_> {
             | Value::Int64(_)
             | Value::Double(_)
             | Value::Decimal128(_)) => self.plain(path, v.is_truthy(), written),
-            Value::Document(d) => self.object(path, d, e.value(), depth),
+            Value::Document(d) => self.object(path, d, e.value(), written, depth),
             _ if positional => {
                 Err(Error::location(31308, "positional projection cannot be used with a literal"))
             }
@@ -85,53 +86,60 @@ impl Parser<'_> {
             if self.elem_match {
                 return Err(Error::location(31256, "Cannot specify positional operator and $elemMatch."));
             }
-            self.decide(Mode::Inclusion, written)?;
             self.positional = true;
-            return self.add(array, Node::Positional);
+            let name = written.strip_suffix(".$").unwrap_or(written);
+            self.add(array, name, Node::Positional)?;
+            return self.decide(Mode::Inclusion, written);
         }
         if path == "_id" {
             self.id = Some(on);
-            return self.add(path, if on { Node::Include } else { Node::Exclude });
+            return self.add(path, written, if on { Node::Include } else { Node::Exclude });
         }
         let (node, mode) =
             if on { (Node::Include, Mode::Inclusion) } else { (Node::Exclude, Mode::Exclusion) };
         // Two paths that collide are told of first.
-        self.add(path, node)?;
+        self.add(path, written, node)?;
         self.decide(mode, written)
     }
 
-    fn object(&mut self, path: &str, d: &RawDoc, whole: Value<'_>, depth: usize) -> Result<()> {
+    fn object(
+        &mut self,
+        path: &str,
+        d: &RawDoc,
+        whole: Value<'_>,
+        written: &str,
+        depth: usize,
+    ) -> Result<()> {
         let Some(first) = d.first() else {
             let text = "An empty sub-projection is not a valid value. Found empty object at path";
             return Err(Error::location(51270, text));
         };
-        if !first.name_bytes().starts_with(b"$") {
+        if !is_operation(d) {
+            self.enter(path, written)?;
             for e in d {
                 let name = e.path()?;
                 self.field(&format!("{path}.{name}"), e, name, depth + 1)?;
             }
             return Ok(());
         }
-        let single = d.count() == 1;
         match first.name() {
-            "$slice" if single => self.slice(path, first.value(), whole),
-            "$elemMatch" if single => self.elem_match(path, first),
-            "$meta" if single => {
+            "$slice" => self.slice(path, written, first.value(), whole),
+            "$elemMatch" => self.elem_match(path, written, first),
+            "$meta" => {
                 let meta = MetaField::parse(first.value())?;
                 self.metas.push(meta);
-                self.add(path, Node::Meta(meta))
+                self.add(path, written, Node::Meta(meta))
             }
-            _ if !single => Err(dollar_name()),
             name if !Expr::is_operator(name) => {
                 Err(Error::location(31325, format!("Unknown expression {name}")))
             }
-            _ => self.computed(path, whole),
+            _ => self.computed(path, written, whole),
         }
     }
 
-    fn slice(&mut self, path: &str, arg: Value<'_>, whole: Value<'_>) -> Result<()> {
+    fn slice(&mut self, path: &str, written: &str, arg: Value<'_>, whole: Value<'_>) -> Result<()> {
         let refused = match Slice::parse(arg) {
-            Ok(s) => match self.add(path, Node::Slice(s)) {
+            Ok(s) => match self.add(path, written, Node::Slice(s)) {
                 Ok(()) => {
                     self.slice = true;
                     return Ok(());
@@ -141,7 +149,7 @@ impl Parser<'_> {
             },
             Err(e) => e,
         };
-        self.computed(path, whole).map_err(|e| {
+        self.computed(path, written, whole).map_err(|e| {
             let text = format!(
                 "Invalid $slice syntax. The given syntax {} did not match the find() syntax because :: {}: {} :: \
                  The given syntax did not match the expression $slice syntax. :: caused by :: {}",
@@ -154,7 +162,7 @@ impl Parser<'_> {
         })
     }
 
-    fn elem_match(&mut self, path: &str, e: Elem<'_>) -> Result<()> {
+    fn elem_match(&mut self, path: &str, written: &str, e: Elem<'_>) -> Result<()> {
         if self.positional {
             return Err(Error::location(31255, "Cannot specify positional operator and $elemMatch."));
         }
@@ -172,32 +180,33 @@ impl Parser<'_> {
         });
         let matcher = Matcher::parse_in(Place::Elements, &filter.finish(), self.ctx)?;
         self.elem_match = true;
-        self.add(path, Node::ElemMatch(Arc::new(matcher.root().clone())))
+        self.add(path, written, Node::ElemMatch(Arc::new(matcher.root().clone())))
     }
 
-    /// A value that is no operator has an error of its own, once it is known to be right by itself.
+    /// A value that is no operator has an error of its own, once it is known to be right by itself and to have a place.
     fn literal(&mut self, path: &str, v: Value<'_>, written: &str) -> Result<()> {
         let value = Computed::parse(v, self.ctx)?;
         check_path(written)?;
         if self.mode == Some(Mode::Exclusion) {
+            self.add(path, written, Node::Computed(Arc::new(value)))?;
             let text = format!("Cannot use an expression {written}: {v} in an exclusion projection");
             return Err(Error::location(31310, text));
         }
-        self.add_computed(path, value)
+        self.add_computed(path, written, value)
     }
 
-    fn computed(&mut self, path: &str, v: Value<'_>) -> Result<()> {
+    fn computed(&mut self, path: &str, written: &str, v: Value<'_>) -> Result<()> {
         if self.mode == Some(Mode::Exclusion) {
             let text = "Cannot use expression other than $meta in exclusion projection";
             return Err(Error::location(31252, text));
         }
-        self.add_computed(path, Computed::parse(v, self.ctx)?)
+        self.add_computed(path, written, Computed::parse(v, self.ctx)?)
     }
 
-    fn add_computed(&mut self, path: &str, value: Computed) -> Result<()> {
+    fn add_computed(&mut self, path: &str, written: &str, value: Computed) -> Result<()> {
         self.metas.extend(&value.metas);
         self.mode = Some(Mode::Inclusion);
-        self.add(path, Node::Computed(Arc::new(value)))
+        self.add(path, written, Node::Computed(Arc::new(value)))
     }
 
     fn decide(&mut self, mode: Mode, written: &str) -> Result<()> {
@@ -217,41 +226,65 @@ impl Parser<'_> {
         }
     }
 
-    /// Puts a leaf into the tree.
-    fn add(&mut self, path: &str, node: Node) -> Result<()> {
+    /// Puts a leaf into the tree; `written` is what stands in the specification for its place.
+    fn add(&mut self, path: &str, written: &str, node: Node) -> Result<()> {
         if path != SORT_KEY || !matches!(node, Node::Meta(_)) {
             check_path(path)?;
         }
         patience::spend(1)?;
         self.simple &= matches!(node, Node::Include | Node::Exclude) && !path.contains('.');
         let adds = matches!(node, Node::Computed(_) | Node::ElemMatch(_) | Node::Meta(_));
+        let (folder, last) = match path.rsplit_once('.') {
+            Some((above, last)) => (self.descend(above, written, adds)?, last),
+            None => (&mut self.root, path),
+        };
+        if folder.children.find(last.as_bytes()).is_some() {
+            return Err(Error::location(31250, format!("Path collision at {written}")));
+        }
+        folder.adds |= adds;
+        folder.children.push(last, node);
+        Ok(())
+    }
+
+    /// The folder at a path, made where there is none; 31249 when a leaf is in the way of what is `written`.
+    fn descend(&mut self, path: &str, written: &str, adds: bool) -> Result<&mut Folder> {
         let mut folder = &mut self.root;
-        let mut rest = path;
-        while let Some((head, tail)) = rest.split_once('.') {
+        for part in path.split('.') {
             folder.adds |= adds;
-            let at = match folder.children.find(head.as_bytes()) {
+            let at = match folder.children.find(part.as_bytes()) {
                 Some(at) => at,
                 None => {
-                    folder.children.push(head, Node::Folder(Folder::default()));
+                    folder.children.push(part, Node::Folder(Folder::default()));
                     folder.children.len() - 1
                 }
             };
             folder = match &mut folder.children[at].1 {
                 Node::Folder(f) => f,
                 _ => {
-                    let remaining = path.split_once('.').map_or("", |(_, r)| r);
-                    let text = format!("Path collision at {path} remaining portion {remaining}");
+                    let remaining = written.split_once('.').map_or("", |(_, r)| r);
+                    let text = format!("Path collision at {written} remaining portion {remaining}");
                     return Err(Error::location(31249, text));
                 }
             };
-            rest = tail;
         }
-        if folder.children.find(rest.as_bytes()).is_some() {
-            return Err(Error::location(31250, format!("Path collision at {path}")));
+        Ok(folder)
+    }
+
+    /// Makes room for an object of fields at a path, before any of them is looked at.
+    fn enter(&mut self, path: &str, written: &str) -> Result<()> {
+        self.simple = false;
+        let (folder, last) = match path.rsplit_once('.') {
+            Some((above, last)) => (self.descend(above, written, false)?, last),
+            None => (&mut self.root, path),
+        };
+        match folder.children.find(last.as_bytes()).map(|at| &folder.children[at].1) {
+            Some(Node::Folder(_)) => Ok(()),
+            Some(_) => Err(Error::location(31250, format!("Path collision at {written}"))),
+            None => {
+                folder.children.push(last, Node::Folder(Folder::default()));
+                Ok(())
+            }
         }
-        folder.adds |= adds;
-        folder.children.push(rest, node);
-        Ok(())
     }
 
     fn finish(mut self, spec: &RawDoc) -> Projection {
@@ -305,6 +338,15 @@ fn is_sort_key(path: &str, v: Value<'_>) -> bool {
     path == SORT_KEY && matches!(v, Value::Document(d) if wanted(d))
 }
 
+/// A single field with an operator's name. Parts of references to other documents have names like it, and are fields.
+pub fn is_operation(d: &RawDoc) -> bool {
+    d.count() == 1 && d.first().is_some_and(|e| e.name_bytes().starts_with(b"$") && !is_reference(e.name()))
+}
+
+fn is_reference(name: &str) -> bool {
+    matches!(name, "$id" | "$ref" | "$db")
+}
+
 fn dollar_name() -> Error {
     Error::location(
         16410,
@@ -324,7 +366,7 @@ pub fn check_path(path: &str) -> Result<()> {
         if part.is_empty() {
             return Err(Error::location(15998, "FieldPath field names may not be empty strings."));
         }
-        if part.starts_with('$') && !matches!(part, "$id" | "$ref" | "$db") {
+        if part.starts_with('$') && !is_reference(part) {
             return Err(dollar_name());
         }
     }

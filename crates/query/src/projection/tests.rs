@@ -93,6 +93,34 @@ fn refusals_carry_the_numbers_drivers_know() {
 }
 
 #[test]
+fn a_place_that_is_taken_is_told_before_what_would_stand_there() {
+    let told = |spec| project(spec).map_err(|e| format!("{} {}", e.code.0, e.message));
+    let taken = |text: &str| Err(format!("31249 Path collision at {text}"));
+    assert_eq!(told(doc! { "a": 0, "a.0": "x" }), taken("a.0 remaining portion 0"));
+    assert_eq!(told(doc! { "a": 0, "a.0": { "b": { "$nope": 1 } } }), taken("a.0 remaining portion 0"));
+    assert_eq!(told(doc! { "a.b": 1, "a.b.c.d": 1 }), taken("a.b.c.d remaining portion b.c.d"));
+    let same = |text: &str| Err(format!("31250 Path collision at {text}"));
+    assert_eq!(told(doc! { "a.b": 0, "a": { "b": { "c": {} } } }), same("b"));
+    assert_eq!(told(doc! { "a": 0, "a.$": 1 }), same("a"));
+    assert_eq!(project(doc! { "s": 0, "b": "x" }).unwrap_err().code.0, 31310);
+}
+
+#[test]
+fn parts_of_references_are_fields_and_no_operators() {
+    let got = project(doc! { "s": { "$ref": 1 }, "r": { "$id": "$s" } }).unwrap();
+    assert_eq!(got, doc! { "_id": 1, "r": { "$id": 7 } });
+    assert_eq!(project(doc! { "s": { "$ref": { "$nope": 1 } } }).unwrap_err().code.0, 31325);
+}
+
+#[test]
+fn an_empty_object_is_told_before_its_place() {
+    let code = |spec| project(spec).unwrap_err().code.0;
+    assert_eq!(code(doc! { "$a": {} }), 51270);
+    assert_eq!(code(doc! { "a": { "$elemMatch": {}, "b": 1 } }), 51270);
+    assert_eq!(code(doc! { "a": { "$elemMatch": { "x": 1 }, "b": 1 } }), 16410);
+}
+
+#[test]
 fn plain_inclusions_tell_their_paths() {
     let p = |spec: pando_bson::Document| Projection::parse(&spec.to_raw(), &QueryCtx::default()).unwrap();
     assert_eq!(p(doc! { "a": 1, "b.c": 1, "_id": 0 }).only_fields(), Some(vec!["a".into(), "b.c".into()]));

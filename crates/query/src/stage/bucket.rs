@@ -1,6 +1,6 @@
 //! `$bucket`: a `$group` by a `$switch` over the boundaries, then a `$sort`.
 
-use crate::expr::ParseCtx;
+use crate::expr::{ParseCtx, Val};
 use pando_base::{Error, Result};
 use pando_bson::compare::canonical_type;
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
@@ -24,7 +24,7 @@ pub(super) fn rewritten(e: Elem<'_>, p: &ParseCtx<'_>) -> Result<DocBuf> {
                     ),
                 ));
             }
-            ("boundaries", Value::Array(a)) => boundaries = Some(check_boundaries(a, p)?),
+            ("boundaries", Value::Array(a)) => boundaries = Some(constants(a, p)?),
             ("boundaries", v) => {
                 return Err(Error::location(
                     40200,
@@ -34,11 +34,13 @@ pub(super) fn rewritten(e: Elem<'_>, p: &ParseCtx<'_>) -> Result<DocBuf> {
                     ),
                 ));
             }
-            ("default", v) if is_constant(v, p)? => default = Some(v),
-            ("default", v) => {
-                let text = "The $bucket 'default' field must be a constant expression, but found:";
-                return Err(Error::location(40195, format!("{text} {v:#}.")));
-            }
+            ("default", v) => match constant(v, p)? {
+                Some(v) => default = Some(v),
+                None => {
+                    let text = "The $bucket 'default' field must be a constant expression, but found:";
+                    return Err(Error::location(40195, format!("{text} {v:#}.")));
+                }
+            },
             ("output", Value::Document(d)) => output = Some(d),
             ("output", v) => {
                 return Err(Error::location(
@@ -57,27 +59,42 @@ pub(super) fn rewritten(e: Elem<'_>, p: &ParseCtx<'_>) -> Result<DocBuf> {
     let (Some(group_by), Some(boundaries)) = (group_by, boundaries) else {
         return Err(Error::location(40198, "$bucket requires 'groupBy' and 'boundaries' to be specified."));
     };
+    let bounds: Vec<Value<'_>> = boundaries.iter().map(value_of).collect();
+    // One that is missing is none.
+    let default = default.as_ref().and_then(Val::value);
     if let Some(default) = default {
-        check_default(default, &boundaries, p)?;
+        check_default(default, &bounds, p)?;
     }
-    Ok(as_group(group_by, &boundaries, default, output))
+    Ok(as_group(group_by, &bounds, default, output))
 }
 
-fn is_constant(v: Value<'_>, p: &ParseCtx<'_>) -> Result<bool> {
+/// The value of an expression that is the same for every document.
+fn constant(v: Value<'_>, p: &ParseCtx<'_>) -> Result<Option<Val<'static>>> {
     let mut e = ParseCtx::new(p.ctx).parse(v)?;
     e.optimize(p.ctx)?;
-    Ok(e.as_const().is_some())
+    Ok(e.as_const().cloned())
 }
 
-/// Boundaries are constants of one kind in ascending order, two at least.
-fn check_boundaries<'a>(boundaries: &'a RawDoc, p: &ParseCtx<'_>) -> Result<Vec<Value<'a>>> {
+fn value_of<'v>(v: &'v Val<'static>) -> Value<'v> {
+    v.value().unwrap_or(Value::Undefined)
+}
+
+/// Boundaries are constants.
+fn constants(boundaries: &RawDoc, p: &ParseCtx<'_>) -> Result<Vec<Val<'static>>> {
+    let mut values = Vec::new();
     for e in boundaries {
-        if !is_constant(e.value(), p)? {
+        let Some(v) = constant(e.value(), p)? else {
             let text = "The $bucket 'boundaries' field must be an array of constant values, but found value:";
             return Err(Error::location(40191, format!("{text} {:#}.", e.value())));
-        }
+        };
+        values.push(v);
     }
-    let bounds: Vec<Value<'a>> = boundaries.iter().map(|e| e.value()).collect();
+    check_bounds(&values.iter().map(value_of).collect::<Vec<_>>(), p)?;
+    Ok(values)
+}
+
+/// They are two at least, of one kind and in ascending order.
+fn check_bounds(bounds: &[Value<'_>], p: &ParseCtx<'_>) -> Result<()> {
     if bounds.len() < 2 {
         return Err(Error::location(
             40192,
@@ -110,7 +127,7 @@ fn check_boundaries<'a>(boundaries: &'a RawDoc, p: &ParseCtx<'_>) -> Result<Vec<
             ));
         }
     }
-    Ok(bounds)
+    Ok(())
 }
 
 fn class(v: &Value<'_>) -> u8 {

@@ -163,8 +163,8 @@ fn outputs(d: &pando_bson::RawDoc, p: &mut ParseCtx<'_>) -> Result<Vec<AccSpec>>
                     Err(Error::location(40236, text))
                 }
                 Value::Document(acc) => {
-                    let spec = accumulator::parse(name, acc, p)?;
-                    if spec.counts_by_group(p.ctx) {
+                    let mut spec = accumulator::parse(name, acc, p)?;
+                    if spec.counts_by_group(p.ctx)? {
                         return Err(Error::location(4544714, "Can't refer to the group key in $bucketAuto"));
                     }
                     Ok(spec)

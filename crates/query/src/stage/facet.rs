@@ -104,11 +104,13 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Facet> {
         check_field_name(f.name())?;
         let Value::Array(stages) = f.value() else { return Err(no_array(f)) };
         check_objects(f.name(), stages)?;
-        let pipeline = Pipeline::parse_within(stages, &ctx, check_stages)?;
+        let mut pipeline = Pipeline::parse_within(stages, &ctx, check_stages)?;
         has_text |= pipeline.has_text();
         p.variables.extend(pipeline.variables.iter().cloned());
-        // Sort keys do not go into a facet.
-        p.metas.extend(pipeline.metas().iter().filter(|m| **m == MetaField::TextScore));
+        // Sort keys do not go into a facet, and its own sorts keep none.
+        pipeline.stages.iter_mut().filter_map(|s| s.sort_mut()).for_each(|s| s.keep_key = false);
+        let goes_in = |m: &&MetaField| **m == MetaField::TextScore || m.is_of_near();
+        p.metas.extend(pipeline.metas().iter().filter(goes_in));
         let branch = (f.name().into(), pipeline);
         match places.entry(f.name()) {
             Entry::Occupied(at) => facets[*at.get()] = branch,
@@ -118,7 +120,7 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Facet> {
             }
         }
     }
-    match has_text {
+    match has_text && !p.ctx.vars.defines {
         true => Err(no_text_score()),
         false => Ok(Facet { facets }),
     }

@@ -4,7 +4,7 @@ use super::needs::Needs;
 use super::parsed::Parsed;
 use super::running::{Running, Start};
 use crate::ctx::QueryCtx;
-use crate::expr::{Expr, FieldPath, ParseCtx};
+use crate::expr::{FieldPath, ParseCtx, Val};
 use crate::matcher::{Matcher, Place};
 use crate::plan::{NearOutput, Query};
 use crate::source::{CollectionInfo, FieldKind, IndexKind};
@@ -107,12 +107,17 @@ fn number(spec: &RawDoc, name: &str) -> Result<Option<f64>> {
 
 /// The stage's options as the operator of a query.
 fn near_doc(place: Value<'_>, spherical: bool, spec: &RawDoc, ctx: &QueryCtx) -> Result<DocBuf> {
-    let mut expr = Expr::parse(place, ctx)?;
-    expr.optimize(ctx)?;
-    if expr.as_const().is_none() {
-        return Err(Error::location(5_860_402, "$geoNear requires a constant near argument"));
+    let mut expr = ParseCtx::new(ctx).parse(place)?;
+    if !ctx.vars.defines {
+        expr.optimize(ctx)?;
+        if expr.as_const().is_none() {
+            return Err(Error::location(5_860_402, "$geoNear requires a constant near argument"));
+        }
     }
-    let place = expr.eval_doc(RawDoc::empty(), ctx)?;
+    let place = match expr.as_const() {
+        Some(place) => place.borrowed(),
+        None => Val::Missing,
+    };
     let mut b = DocBuilder::new();
     place.put_to(&mut b, if spherical { "$nearSphere" } else { "$near" });
     for name in ["minDistance", "maxDistance"] {

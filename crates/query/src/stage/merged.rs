@@ -3,12 +3,10 @@
 use super::row::Row;
 use super::split::{MergeOrder, OrderedBy};
 use super::step::{Input, Step};
-use crate::collation::Collation;
 use crate::ctx::QueryCtx;
 use crate::sort::SortKeys;
 use pando_base::{Error, Result};
 use pando_bson::keystring::KeyBuilder;
-use std::sync::Arc;
 
 /// The rows of all inputs. With an order, each input has to come in it, and of equal rows those of the first input go first.
 pub struct Merged<I> {
@@ -25,28 +23,27 @@ struct Arm<I> {
 
 enum Keys {
     Fields(SortKeys),
-    Carried(KeyBuilder, Option<Arc<Collation>>),
+    /// Strings in them are as the collation compares them already.
+    Carried(KeyBuilder),
 }
 
 impl Keys {
     fn new(order: &MergeOrder, q: &QueryCtx) -> Keys {
         match order.by {
             OrderedBy::Fields => Keys::Fields(SortKeys::new(order.pattern.clone(), q.collation.clone())),
-            OrderedBy::Carried => {
-                Keys::Carried(KeyBuilder::new(order.pattern.directions()), q.collation.clone())
-            }
+            OrderedBy::Carried => Keys::Carried(KeyBuilder::new(order.pattern.directions())),
         }
     }
     fn of(&mut self, row: &Row) -> Result<Vec<u8>> {
         match self {
             Keys::Fields(keys) => Ok(keys.key(row.doc(), row.facts())?.to_vec()),
-            Keys::Carried(b, collation) => {
+            Keys::Carried(b) => {
                 let key = row.facts().and_then(|f| f.sort_key.as_ref());
                 let key =
                     key.ok_or_else(|| Error::internal("a row of a sorted stream without its sort key"))?;
                 b.clear();
                 for e in &**key {
-                    b.append_with(e.value(), Collation::order(collation));
+                    b.append_elem(&e, None);
                 }
                 Ok(b.bytes().to_vec())
             }

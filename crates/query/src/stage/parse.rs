@@ -17,6 +17,7 @@ use pando_base::{Error, ErrorCode, Result};
 use pando_bson::depth::depth;
 use pando_bson::{DocBuf, RawDoc};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const NOT_FIRST: ErrorCode = ErrorCode(40602);
 const NOT_LAST: ErrorCode = ErrorCode(40601);
@@ -31,6 +32,12 @@ impl Pipeline {
         let mut pipeline = Pipeline::parse_only(pipeline, ctx)?;
         pipeline.misplaced = false;
         pipeline.checked()
+    }
+    /// Whether the stages can be a view's. What depends on who reads it, and on what, is looked at when it is read.
+    pub fn check_definition(pipeline: &RawDoc) -> Result<()> {
+        let mut ctx = QueryCtx::default();
+        Arc::make_mut(&mut ctx.vars).defines = true;
+        Pipeline::parse_only(pipeline, &ctx).map(drop)
     }
     fn checked(self) -> Result<Pipeline> {
         let mut pipeline = self;

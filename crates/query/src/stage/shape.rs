@@ -7,7 +7,7 @@
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, FieldPath, Held, ParseCtx, Scope, Val};
 use crate::names::{NamedList, PathSet};
-use crate::projection::positional_path;
+use crate::projection::{is_operation, positional_path};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{ArrayBuilder, AsName, DocBuf, DocBuilder, Elem, RawDoc, Value};
 use std::collections::BTreeSet;
@@ -69,33 +69,57 @@ impl Node {
         }
     }
 
-    /// Puts a child at a path; codes 31249 and 31250 when it meets another.
-    fn insert(&mut self, path: &str, child: Child) -> Result<()> {
-        let (mut at, mut rest) = (self, path);
-        while let Some((head, tail)) = rest.split_once('.') {
-            let index = match at.find(head.as_bytes()) {
+    /// Puts a child at a path, of which `name` is what is written there; codes 31249 and 31250 when it meets another.
+    fn insert(&mut self, path: &str, name: &str, child: Child) -> Result<()> {
+        let (parent, last) = match path.rsplit_once('.') {
+            Some((above, last)) => (self.descend(above, name)?, last),
+            None => (self, path),
+        };
+        if parent.find(last.as_bytes()).is_some() {
+            return Err(Error::location(31250, format!("Path collision at {name}")));
+        }
+        parent.children.push(last, child);
+        Ok(())
+    }
+
+    /// The node at a path, made where there is none; 31249 when a leaf is in the way of `name`.
+    fn descend(&mut self, path: &str, name: &str) -> Result<&mut Node> {
+        let mut at = self;
+        for part in path.split('.') {
+            let index = match at.find(part.as_bytes()) {
                 Some(i) => i,
                 None => {
-                    at.children.push(head, Child::Nested(Node::default()));
+                    at.children.push(part, Child::Nested(Node::default()));
                     at.children.len() - 1
                 }
             };
             at = match &mut at.children[index].1 {
                 Child::Nested(node) => node,
                 _ => {
-                    return Err(Error::location(
-                        31249,
-                        format!("Path collision at {path} remaining portion {tail}"),
-                    ));
+                    let rest = name.split_once('.').map_or("", |(_, rest)| rest);
+                    let text = format!("Path collision at {name} remaining portion {rest}");
+                    return Err(Error::location(31249, text));
                 }
             };
-            rest = tail;
         }
-        if at.find(rest.as_bytes()).is_some() {
-            return Err(Error::location(31250, format!("Path collision at {path}")));
+        Ok(at)
+    }
+
+    /// Makes room for an object of fields at a path, before any of them is looked at.
+    fn enter(&mut self, path: &str, name: &str) -> Result<()> {
+        let parent = match path.rsplit_once('.') {
+            Some((above, _)) => self.descend(above, name)?,
+            None => &mut *self,
+        };
+        let last = path.rsplit('.').next().unwrap_or(path);
+        match parent.find(last.as_bytes()).map(|i| &parent.children[i].1) {
+            Some(Child::Nested(_)) => Ok(()),
+            Some(_) => Err(Error::location(31250, format!("Path collision at {name}"))),
+            None => {
+                parent.children.push(last, Child::Nested(Node::default()));
+                Ok(())
+            }
         }
-        at.children.push(rest, child);
-        Ok(())
     }
 }
 
@@ -126,6 +150,8 @@ struct Draft {
     /// Some field is a `$meta`.
     metas: bool,
     id: Option<bool>,
+    /// Nothing may be computed.
+    plain_only: bool,
 }
 
 impl Shape {
@@ -156,7 +182,7 @@ impl Shape {
         for e in spec {
             draft.field("", e, p)?;
         }
-        let Draft { mut root, included, excluded, computed, metas, id } = draft;
+        let Draft { mut root, included, excluded, computed, metas, id, plain_only: _ } = draft;
         let mode = if included.is_some() || computed || (excluded.is_none() && (metas || id == Some(true))) {
             Mode::Include
         } else {
@@ -195,7 +221,7 @@ impl Shape {
         }
         let mut root = Node::default();
         for (path, v) in added.leaves {
-            root.insert(&path, Child::Compute(p.parse(v)?))?;
+            root.insert(&path, &path, Child::Compute(p.parse(v)?))?;
         }
         root.settle();
         Ok(Shape { mode: Mode::Add, root })
@@ -206,7 +232,7 @@ impl Shape {
         let mut root = Node::default();
         for path in paths {
             check_path(path)?;
-            root.insert(path, Child::Drop)?;
+            root.insert(path, path, Child::Drop)?;
         }
         Ok(Shape { mode: Mode::Exclude, root })
     }
@@ -353,77 +379,83 @@ impl Draft {
     fn field(&mut self, prefix: &str, e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<()> {
         let name = e.path()?;
         let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
-        // A variable or a literal is looked at before its place.
-        let places = matches!(e.value(), Value::Document(_) | Value::Boolean(_)) || e.value().is_number();
-        if places || path.ends_with(".$") {
+        let v = e.value();
+        let is_empty = v.as_doc().is_some_and(RawDoc::is_empty);
+        // A variable, a literal or nothing at all is looked at before its place.
+        let places = matches!(v, Value::Document(_) | Value::Boolean(_)) || v.is_number();
+        if places && !is_empty || path.ends_with(".$") {
             check_place(name, &path)?;
         }
-        match e.value() {
-            v if v.is_number() || matches!(v, Value::Boolean(_)) => self.plain(path, v.is_truthy()),
+        match v {
+            v if v.is_number() || matches!(v, Value::Boolean(_)) => self.plain(path, name, v.is_truthy()),
+            Value::Document(_) if is_empty => Err(Error::location(
+                51270,
+                "An empty sub-projection is not a valid value. Found empty object at path",
+            )),
+            Value::Document(d) if is_operation(d) => self.operation(path, name, d, p),
             Value::Document(d) => {
-                let Some(first) = d.first() else {
-                    return Err(Error::location(
-                        51270,
-                        "An empty sub-projection is not a valid value. Found empty object at path",
-                    ));
-                };
-                if first.name_bytes().starts_with(b"$") {
-                    let meta = first.name() == "$meta" && d.count() == 1;
-                    check_expression(first.name(), d)?;
-                    if !meta {
-                        self.no_expression_in_exclusion()?;
-                    }
-                    let expr = p.operator(d)?;
-                    if meta {
-                        // It says nothing about the kind of projection.
-                        self.metas = true;
-                        return self.root.insert(&path, Child::Compute(expr));
-                    }
-                    return self.compute(path, expr);
-                }
-                for inner in d {
-                    self.field(&path, inner, p)?;
-                }
-                Ok(())
+                self.root.enter(&path, name)?;
+                d.iter().try_for_each(|inner| self.field(&path, inner, p))
             }
             v => {
+                self.may_compute()?;
                 let expr = p.parse(v)?;
                 check_place(name, &path)?;
+                self.compute(path, name, expr)?;
                 if self.excluded.is_some() {
                     let text = format!("Cannot use an expression {name}: {v} in an exclusion projection");
                     return Err(Error::location(31310, text));
                 }
-                self.compute(path, expr)
+                Ok(())
             }
         }
     }
 
-    fn plain(&mut self, path: String, include: bool) -> Result<()> {
+    fn operation(&mut self, path: String, name: &str, d: &RawDoc, p: &mut ParseCtx<'_>) -> Result<()> {
+        let operator = d.first().map_or("", |e| e.name());
+        // It says nothing about the kind of projection.
+        let meta = operator == "$meta";
+        check_expression(operator)?;
+        self.may_compute()?;
+        if !meta {
+            self.no_expression_in_exclusion()?;
+        }
+        let expr = p.operator(d)?;
+        if !meta {
+            return self.compute(path, name, expr);
+        }
+        self.metas = true;
+        self.root.insert(&path, name, Child::Compute(expr))
+    }
+
+    fn plain(&mut self, path: String, name: &str, include: bool) -> Result<()> {
         if path == "_id" {
             self.id = Some(include);
-            return self.root.insert(&path, if include { Child::Keep } else { Child::Drop });
+            return self.root.insert(&path, name, if include { Child::Keep } else { Child::Drop });
         }
+        // Two paths that collide are told of first.
         if include {
-            // Two paths that collide are told of first.
-            self.root.insert(&path, Child::Keep)?;
+            self.root.insert(&path, name, Child::Keep)?;
             if self.excluded.is_some() {
-                return Err(Error::location(
-                    31253,
-                    format!("Cannot do inclusion on field {path} in exclusion projection"),
-                ));
+                let text = format!("Cannot do inclusion on field {name} in exclusion projection");
+                return Err(Error::location(31253, text));
             }
             self.included.get_or_insert(path);
         } else {
-            self.root.insert(&path, Child::Drop)?;
+            self.root.insert(&path, name, Child::Drop)?;
             if self.included.is_some() || self.computed {
-                return Err(Error::location(
-                    31254,
-                    format!("Cannot do exclusion on field {path} in inclusion projection"),
-                ));
+                let text = format!("Cannot do exclusion on field {name} in inclusion projection");
+                return Err(Error::location(31254, text));
             }
             self.excluded.get_or_insert(path);
         }
         Ok(())
+    }
+
+    /// 51271 where only fields of the document itself may be named.
+    fn may_compute(&self) -> Result<()> {
+        let text = "Bad projection specification, cannot use computed fields when parsing a spec in kBanComputedFields mode";
+        (!self.plain_only).then_some(()).ok_or_else(|| Error::location(51271, text))
     }
 
     fn no_expression_in_exclusion(&self) -> Result<()> {
@@ -431,26 +463,27 @@ impl Draft {
         self.excluded.is_none().then_some(()).ok_or_else(|| Error::location(31252, text))
     }
 
-    fn compute(&mut self, path: String, expr: Expr) -> Result<()> {
+    fn compute(&mut self, path: String, name: &str, expr: Expr) -> Result<()> {
         if path == "_id" || path.starts_with("_id.") {
             self.id = Some(true);
         }
         self.computed = true;
-        self.root.insert(&path, Child::Compute(expr))
+        self.root.insert(&path, name, Child::Compute(expr))
     }
 }
 
-/// The operator object of a `$project`, where an unknown operator has a number of its own.
-fn check_expression(name: &str, d: &RawDoc) -> Result<()> {
+/// Whether an index with a `wildcardProjection` may have this one: it may name fields of the document itself.
+pub fn check_plain_projection(spec: &RawDoc) -> Result<()> {
+    let ctx = QueryCtx::default();
+    let mut draft = Draft { plain_only: true, ..Draft::default() };
+    spec.iter().try_for_each(|e| draft.field("", e, &mut ParseCtx::new(&ctx)))
+}
+
+/// The operator of a `$project`; an unknown one has a number of its own there.
+fn check_expression(name: &str) -> Result<()> {
     if name == "$elemMatch" {
         let text = "Cannot use $elemMatch in this context";
         return Err(Error::new(ErrorCode::InvalidPipelineOperator, text));
-    }
-    if d.count() > 1 {
-        return Err(Error::location(
-            16410,
-            "FieldPath field names may not start with '$'. Consider using $getField or $setField.",
-        ));
     }
     match Expr::is_operator(name) {
         true => Ok(()),

@@ -66,6 +66,26 @@ pub(super) fn parse(e: Elem<'_>, ctx: Option<&QueryCtx>) -> Result<Option<Sink>>
     }))
 }
 
+/// The sinks among these stages and those inside of them, whatever is wrong with their places and variables. Of the pipelines of a
+/// `$facet` the first that has some is the last that is looked at.
+pub fn sinks_of(pipeline: &RawDoc) -> Vec<Sink> {
+    let mut found = Vec::new();
+    for stage in pipeline.iter().filter_map(|e| e.value().as_doc()?.first()) {
+        match (stage.name(), stage.value()) {
+            ("$out" | "$merge", _) => found.extend(parse(stage, None).ok().flatten()),
+            ("$lookup" | "$unionWith", Value::Document(spec)) => {
+                found.extend(spec.get("pipeline").and_then(|v| v.as_array()).into_iter().flat_map(sinks_of));
+            }
+            ("$facet", Value::Document(facets)) => {
+                let within = facets.iter().filter_map(|f| f.value().as_array()).map(sinks_of);
+                found.extend(within.into_iter().find(|sinks| !sinks.is_empty()).into_iter().flatten());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
 fn out(v: Value<'_>) -> Result<Into> {
     match v {
         Value::String(coll) => Ok(Into { db: None, coll: coll.to_owned() }),

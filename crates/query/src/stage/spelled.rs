@@ -5,6 +5,7 @@ use super::pipeline::Pipeline;
 use crate::ctx::QueryCtx;
 use crate::expr::spelled::put;
 use crate::names::NamedList;
+use crate::projection::is_operation;
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 
 /// A stage as written, spelled out.
@@ -127,6 +128,10 @@ fn accumulated(b: &mut DocBuilder, accumulator: &RawDoc, ctx: &QueryCtx) {
     }
 }
 
+fn no_operators(d: &RawDoc) -> bool {
+    d.iter().all(|f| !f.name_bytes().starts_with(b"$"))
+}
+
 /// The fields of a projection, dotted paths as nested ones.
 #[derive(Default)]
 struct Tree(NamedList<Branch>);
@@ -143,7 +148,7 @@ impl Tree {
     fn insert(&mut self, e: Elem<'_>, flags: bool) {
         let branch = match e.value() {
             v if flags && (v.is_number() || matches!(v, Value::Boolean(_))) => Branch::Is(v.is_truthy()),
-            Value::Document(d) if !d.is_empty() && d.iter().all(|f| !f.name_bytes().starts_with(b"$")) => {
+            Value::Document(d) if !d.is_empty() && if flags { !is_operation(d) } else { no_operators(d) } => {
                 let mut below = Tree::default();
                 d.iter().for_each(|f| below.insert(f, flags));
                 Branch::Below(below)

@@ -505,3 +505,85 @@ fn a_path_over_an_array_is_work_that_is_counted() {
     patience::run_within(asked.clone(), || drain(runner, &[doc])).expect("runs");
     assert!(asked.0.load(Ordering::Relaxed) > 4_000_000 / pando_base::limits::PATIENCE_STEPS / 2);
 }
+
+#[test]
+fn bounds_of_buckets_may_be_computed() {
+    let sum = |a: i32, b: i32| Bson::from(doc! { "$add": [a, b] });
+    let bounds = |low, high| Bson::Array(vec![low, high]);
+    let stage = |bounds: Bson, default: Bson| bson_array!({ "$bucket": { "groupBy": "$v", "boundaries": bounds, "default": default } });
+    assert_eq!(
+        run(stage(bounds(sum(1, 1), sum(3, 3)), sum(8, 1)), &sample_docs()),
+        [doc! { "_id": 2, "count": 2 }, doc! { "_id": 9, "count": 2 }]
+    );
+    assert!(refused(stage(bounds(5.into(), sum(1, 0)), 9.into())).starts_with("40194"));
+    assert!(refused(stage(bounds(1.into(), 9.into()), sum(1, 1))).starts_with("40199"));
+}
+
+#[test]
+fn a_list_of_directions_is_taken_for_an_object() {
+    let top = |by: Bson| bson_array!({ "$group": { "_id": 1, "x": { "$top": { "sortBy": by, "output": "$_id" } } } });
+    assert_eq!(run(top(bson_array!(1).into()), &sample_docs()), [doc! { "_id": 1, "x": 1 }]);
+    assert_eq!(refused(top(bson_array!("a").into())), "15974 Illegal key in $sort specification: 0: \"a\"");
+    assert!(refused(top(5.into())).starts_with("10065"));
+}
+
+#[test]
+fn how_many_values_a_bucket_keeps_is_known_when_it_is_read() {
+    let auto = |n: Bson| {
+        let first = doc! { "$firstN": { "input": 1, "n": n } };
+        let output = doc! { "x": first, "y": { "$min": { "$nope": 1 } } };
+        bson_array!({ "$bucketAuto": { "groupBy": "$v", "buckets": 2, "output": output } })
+    };
+    assert_eq!(refused(auto(doc! { "$divide": [1, 0] }.into())), "2 can't $divide by zero");
+    assert!(refused(auto("$v".into())).starts_with("4544714"));
+    assert!(refused(auto(2.into())).starts_with("168"));
+}
+
+#[test]
+fn a_definition_is_read_and_not_evaluated() {
+    let half = || doc! { "$divide": [1, 0] };
+    let within = |stage: Document| Bson::Array(vec![stage.into()]);
+    for stage in [
+        doc! { "$project": { "a": half() } },
+        doc! { "$match": { "$expr": half() } },
+        doc! { "$bucket": { "groupBy": half(), "boundaries": [0, 1] } },
+        doc! { "$facet": { "f": within(doc! { "$group": { "_id": half() } }) } },
+        doc! { "$unionWith": { "coll": "c", "pipeline": within(doc! { "$match": { "$expr": half() } }) } },
+        doc! { "$project": { "a": { "$meta": "textScore" } } },
+        doc! { "$geoNear": { "near": half(), "distanceField": "d" } },
+    ] {
+        let stages = array(vec![Bson::from(stage)]);
+        assert!(Pipeline::check_definition(&stages).is_ok(), "{stages:?}");
+        assert!(Pipeline::parse(&stages, &QueryCtx::default()).is_err(), "{stages:?}");
+    }
+    let wrong = array(bson_array!({ "$project": { "a": "$$nope" } }));
+    assert_eq!(Pipeline::check_definition(&wrong).unwrap_err().code.0, 17276);
+}
+
+#[test]
+fn facets_ask_for_distances_and_know_no_sort_keys() {
+    let facet = |stages: Vec<Bson>| bson_array!({ "$facet": { "f": Bson::Array(stages) } });
+    let asks = |meta: &str| Bson::from(doc! { "$project": { "m": { "$meta": meta } } });
+    assert!(refused(facet(vec![asks("geoNearDistance")])).starts_with("40218"));
+    let sorted = facet(vec![doc! { "$sort": { "_id": 1 } }.into(), asks("sortKey")]);
+    assert_eq!(run(sorted, &[doc! { "_id": 1 }]), [doc! { "f": [{ "_id": 1 }] }]);
+}
+
+#[test]
+fn a_wildcard_projection_computes_nothing() {
+    let code = |spec: Document| check_plain_projection(&spec.to_raw()).map_err(|e| e.code.0);
+    for fine in
+        [doc! { "a": 1 }, doc! { "a": { "b.c": 0 } }, doc! { "_id": 1, "a": 0 }, doc! { "a": { "$ref": 1 } }]
+    {
+        assert_eq!(code(fine), Ok(()));
+    }
+    assert_eq!(code(doc! { "a": { "$elemMatch": Bson::Null } }), Err(168));
+    assert_eq!(code(doc! { "a": { "$elemMatch": {} } }), Err(168));
+    assert_eq!(code(doc! { "a": { "$slice": 1 } }), Err(51271));
+    assert_eq!(code(doc! { "a": 0, "_id": "x" }), Err(51271));
+    assert_eq!(code(doc! { "a": { "$nope": 1 } }), Err(31325));
+    assert_eq!(code(doc! { "a": {} }), Err(51270));
+    assert_eq!(code(doc! { "a": 1, "a.b": 1 }), Err(31249));
+    assert_eq!(code(doc! { "a.$": 1 }), Err(31324));
+    assert_eq!(code(doc! { "a..b": 1 }), Err(15998));
+}

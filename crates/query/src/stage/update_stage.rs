@@ -17,6 +17,7 @@ pub(crate) fn parse_update_stage(v: Value<'_>, ctx: &QueryCtx) -> Result<Transfo
         named.stage(e.name());
     }
     let p = &mut ParseCtx::new(ctx);
+    p.forgets = true;
     let stage = match e.name() {
         "$set" | "$addFields" => add_fields::transform(e, p),
         "$project" => project(e, p),

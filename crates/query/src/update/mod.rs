@@ -181,12 +181,14 @@ impl UpdatePlan {
         if old.as_bytes() == new.as_bytes() {
             return Ok(UpdateOutcome::unchanged());
         }
-        let replaced = self.fill_timestamps(keep_id(old, new, target)?);
-        // What an upsert inserts may have such names, as what an insert does.
-        let dollar = |e: &Elem<'_>| target == Target::Stored && e.name_bytes().starts_with(b"$");
-        if let Some(e) = new.iter().find(dollar) {
-            return Err(dollar_prefixed(e.name()));
+        if target == Target::Stored {
+            check_new_id(new)?;
+            // What an upsert inserts may have such names, as what an insert does.
+            if let Some(e) = new.iter().find(|e| e.name_bytes().starts_with(b"$")) {
+                return Err(dollar_prefixed(e.name()));
+            }
         }
+        let replaced = self.fill_timestamps(keep_id(old, new, target)?);
         check_depth(&replaced)?;
         Ok(UpdateOutcome { noop: false, new_doc: replaced, log: LogForm::Replacement })
     }
@@ -229,10 +231,7 @@ enum Target {
 fn keep_id(old: &RawDoc, new: &RawDoc, target: Target) -> Result<DocBuf> {
     let (old_id, new_id) = (old.elem("_id"), new.elem("_id"));
     match target {
-        Target::Stored => {
-            upsert::check_id(new)?;
-            new_id.map_or(Ok(()), upsert::check_id_names)?;
-        }
+        Target::Stored => check_new_id(new)?,
         Target::Upsert if new_id.or(old_id).is_some_and(|e| e.ty == ElementType::Array) => {
             return Err(Error::new(
                 ErrorCode::NotSingleValueField,
@@ -263,6 +262,12 @@ fn keep_id(old: &RawDoc, new: &RawDoc, target: Target) -> Result<DocBuf> {
         }
     }
     Ok(b.finish())
+}
+
+/// An `_id` that may be stored, whatever it was before.
+fn check_new_id(new: &RawDoc) -> Result<()> {
+    upsert::check_id(new)?;
+    new.elem("_id").map_or(Ok(()), upsert::check_id_names)
 }
 
 fn check_depth(doc: &RawDoc) -> Result<()> {

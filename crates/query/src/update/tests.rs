@@ -245,6 +245,14 @@ fn refusals_have_mongodbs_codes_and_texts() {
             66,
             "After applying the update, the (immutable) field '_id' was found to have been altered to _id: 2",
         ),
+        // A name that may not be is told before an `_id` that may not change.
+        (
+            doc! { "_id": 2, "$a": 1 },
+            52,
+            "The dollar ($) prefixed field '$a' in '$a' is not allowed in the context of an update's replacement document. \
+             Consider using an aggregation pipeline with $replaceWith.",
+        ),
+        (doc! { "_id": [2], "$a": 1 }, 53, "The '_id' value cannot be of type array"),
     ];
     for (update, code, text) in cases {
         let got = refused(doc! { "_id": 1, "a": 1, "l": [1, 2] }, update.clone());

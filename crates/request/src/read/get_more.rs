@@ -38,6 +38,17 @@ fn parse_op_time(d: &RawDoc) -> Result<OpTime> {
     Ok(OpTime { ts, t: d.get("t").and_then(|v| v.as_i64()).unwrap_or(-1) })
 }
 
+/// A collection's name, looked at in its turn.
+fn named(coll: &str) -> Result<&str> {
+    let text = match coll {
+        _ if coll.contains('\0') => "Collection names cannot have embedded null characters".to_owned(),
+        "" => "Collection names cannot be empty".to_owned(),
+        _ if coll.starts_with('.') => format!("Collection names cannot start with '.': {coll}"),
+        _ => return Ok(coll),
+    };
+    Err(Error::new(ErrorCode::InvalidNamespace, text))
+}
+
 impl<'a> GetMoreArgs<'a> {
     /// Reads the whole command.
     pub fn parse(req: &Request<'a>) -> Result<GetMoreArgs<'a>> {
@@ -45,7 +56,7 @@ impl<'a> GetMoreArgs<'a> {
         for arg in req.args("getMore") {
             match arg.name() {
                 "collection" | "batchSize" | "term" | "lastKnownCommittedOpTime" if arg.is_absent() => {}
-                "collection" => coll = Some(arg.str()?),
+                "collection" => coll = Some(named(arg.str()?)?),
                 "batchSize" => batch_size = Some(arg.i64_at_least(0)? as u64),
                 "term" => term = Some(arg.exact_i64()?),
                 "lastKnownCommittedOpTime" => known_committed = Some(arg.doc().and_then(parse_op_time)?),
@@ -53,15 +64,6 @@ impl<'a> GetMoreArgs<'a> {
             }
         }
         let coll = coll.ok_or_else(|| missing("getMore", "collection"))?;
-        if coll.contains('\0') {
-            return Err(Error::new(
-                ErrorCode::InvalidNamespace,
-                "Collection names cannot have embedded null characters",
-            ));
-        }
-        if coll.is_empty() {
-            return Err(Error::new(ErrorCode::InvalidNamespace, "Collection names cannot be empty"));
-        }
         let id = match req.first().value() {
             Value::Int64(id) => id,
             Value::Null | Value::Undefined => return Err(missing("getMore", "getMore")),

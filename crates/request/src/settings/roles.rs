@@ -5,13 +5,14 @@ use crate::declare::arguments;
 use crate::declare::kinds::{Array, kind};
 use pando_auth::Privileges;
 use pando_base::{Error, Result};
-use pando_bson::shape::Shape;
+use pando_bson::shape::{Null, Shape};
 use pando_bson::{Document, RawDoc, Value};
 
 kind! {
     /// `[{resource, actions}, ...]`
     pub PrivilegeList like Array {
-        SHAPE: Shape::Checked { like: &[Shape::List(&Shape::Object)], check: check_privileges }
+        SHAPE: Shape::Checked { like: &[Shape::List(&Shape::Object)], check: check_privileges },
+        NULL: Null::Value,
     }
 }
 

@@ -4,7 +4,7 @@ use super::principals::{Principal, ROLE, named};
 use crate::declare::arguments;
 use crate::declare::kinds::{Array, Bool, Object, Text, kind};
 use pando_base::{Error, Result};
-use pando_bson::shape::{Field, Shape};
+use pando_bson::shape::{Field, Null, Shape};
 use pando_bson::{RawDoc, Value};
 use pando_command::Request;
 
@@ -23,7 +23,10 @@ kind! {
 
 kind! {
     /// Roles: names, or names with their databases.
-    pub RoleList like Array { SHAPE: Shape::Checked { like: &[Shape::List(&Shape::Any)], check: check_roles } }
+    pub RoleList like Array {
+        SHAPE: Shape::Checked { like: &[Shape::List(&Shape::Any)], check: check_roles },
+        NULL: Null::Value,
+    }
 }
 
 fn check_roles(path: &str, v: &Value<'_>) -> Result<()> {

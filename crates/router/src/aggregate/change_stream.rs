@@ -2,7 +2,6 @@
 
 use super::wire;
 use crate::Router;
-use crate::catalog::Target;
 use crate::cursors::merge::Order;
 use crate::cursors::{Open, Remotes, RouterCursor, Shape, Watching};
 use crate::remote::call::read_preference;
@@ -10,8 +9,12 @@ use crate::remote::envelope::{self, Kind};
 use pando_base::{Error, Namespace, Result, Timestamp};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::{OpCtx, Reply, Request};
+use pando_metadata_cache::Target;
+use pando_query::QueryCtx;
+use pando_query::sort::SortPattern;
 use pando_query::stage::{Pipeline, RunEnv};
 use pando_request::AggregateArgs;
+use std::sync::Arc;
 
 /// The options of a `$changeStream` that leads a pipeline.
 pub(crate) fn spec_of(pipeline: &RawDoc) -> Option<&RawDoc> {
@@ -29,12 +32,13 @@ pub(crate) async fn run(
 ) -> Result<Reply> {
     ctx.set_change_stream();
     let q = router.query_ctx(ctx, None, args.collation, args.let_vars)?;
-    let split = Pipeline::parse(args.pipeline, &q)?.split(&|_| true)?;
+    let looks_up = spec.get("fullDocument").is_some_and(|v| v.as_str() == Some("updateLookup"));
+    let Parts { shards: stages, merger, order } = parts(args.pipeline, looks_up, &q)?;
     let shards = router.catalog.refresh_shards().await?;
     let targets: Vec<Target> = shards.iter().map(|s| Target::unversioned(s.entry.id.clone())).collect();
     // All begin at one time; what changes from now on is newer than whatever anybody has told of.
     let now = router.times.cluster().0;
-    let stages = beginning(&wire::stages(&split.shards.spelled()), Timestamp(now.0.saturating_add(1)));
+    let stages = beginning(&stages, Timestamp(now.0.saturating_add(1)));
     let body = |target: &Target| {
         let mut b = DocBuilder::new();
         match ns.coll() {
@@ -57,14 +61,14 @@ pub(crate) async fn run(
         Remotes::open(router, ctx, &targets, &read_preference(req.body)?, false, body).await?;
     let after = ["resumeAfter", "startAfter"].iter().find_map(|f| spec.get(*f)?.as_doc());
     let mut shape = Shape {
-        order: split.order.as_ref().map(|order| Order::fields(order.pattern.clone(), None)),
+        order: Some(Order::fields(order, None)),
         strips: true,
         tailable: true,
-        watching: Some(Watching::new(targets.len(), after)),
+        watching: Some(Watching::new(targets.len(), after, looks_up)),
         ..Shape::default()
     };
-    if !split.merger.is_empty() {
-        shape.stages = Some(Box::new(split.merger.start(&RunEnv { spill: None, collections: None })?));
+    if !merger.is_empty() {
+        shape.stages = Some(Box::new(merger.start(&RunEnv { spill: None, collections: None })?));
     }
     let cursor = RouterCursor::new(remotes, first, shape)?;
     let open = Open {
@@ -74,6 +78,29 @@ pub(crate) async fn run(
         ..Open::new(ns.clone())
     };
     router.begin(ctx, req, open, cursor).await
+}
+
+/// What shards do, what is done with what they send, and by what that is merged.
+struct Parts {
+    shards: DocBuf,
+    merger: Pipeline,
+    order: Arc<SortPattern>,
+}
+
+/// Where documents are looked up, the stages behind see them: all but the first are done here.
+fn parts(pipeline: &RawDoc, looks_up: bool, q: &QueryCtx) -> Result<Parts> {
+    let split = Pipeline::parse(pipeline, q)?.split(&|_| true)?;
+    let mut by = DocBuilder::new();
+    by.i32("_id._data", 1);
+    let order = Arc::new(SortPattern::parse(&by.finish())?);
+    if !looks_up {
+        return Ok(Parts { shards: wire::stages(&split.shards.spelled()), merger: split.merger, order });
+    }
+    let (mut first, mut rest) = (ArrayBuilder::new(), ArrayBuilder::new());
+    for (i, stage) in pipeline.iter().filter_map(|e| e.value().as_doc()).enumerate() {
+        _ = if i == 0 { first.raw_doc(stage) } else { rest.raw_doc(stage) };
+    }
+    Ok(Parts { shards: first.finish(), merger: Pipeline::parse(&rest.finish(), q)?, order })
 }
 
 /// The stages with a time to begin at, unless they say where.

@@ -3,12 +3,12 @@
 use super::run::{Asked, append_part};
 use super::wire;
 use crate::Router;
-use crate::catalog::Target;
 use crate::remote::call::read_preference;
 use crate::remote::envelope;
 use pando_base::Result;
 use pando_bson::DocBuilder;
 use pando_command::{OpCtx, Reply, Request};
+use pando_metadata_cache::Target;
 use pando_query::stage::Split;
 use pando_rpc::Retry;
 

@@ -1,7 +1,7 @@
 //! Who does what of a pipeline.
 
-use crate::catalog::{Route, Target};
 use pando_base::Result;
+use pando_metadata_cache::{Route, Target};
 use pando_query::stage::{Asked, MergeHost, Pipeline, PipelineSource, Split};
 
 /// Where a pipeline over a sharded collection runs.

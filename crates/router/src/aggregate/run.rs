@@ -5,7 +5,6 @@ use super::plan::{Plan, plan};
 use super::wire;
 use super::writing::Writing;
 use crate::Router;
-use crate::catalog::{Route, Target};
 use crate::cursors::merge::Order;
 use crate::cursors::{Open, Remotes, RouterCursor, Shape};
 use crate::remote::call::read_preference;
@@ -15,6 +14,7 @@ use crate::remote::{View, handed_on};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
 use pando_command::{OpCtx, Reply, Request};
+use pando_metadata_cache::{Route, Target};
 use pando_query::QueryCtx;
 use pando_query::stage::{
     Asked as Who, MergeHost, OrderedBy, Pipeline, PipelineSource, RunEnv, Split, involved,

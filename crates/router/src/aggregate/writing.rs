@@ -81,7 +81,7 @@ impl Writing<'_> {
         };
         let within = Request { db: into.db(), ..*self.req };
         let goes =
-            |route: &crate::catalog::Route, i: usize| of_document(route, &writes.docs[i]).map(Goes::To);
+            |route: &pando_metadata_cache::Route, i: usize| of_document(route, &writes.docs[i]).map(Goes::To);
         let batch = writes.run(self.router, self.ctx, &within, goes).await?;
         first_error(batch.outcome.errors)
     }
@@ -104,8 +104,9 @@ impl Writing<'_> {
             numbers: Vec::new(),
         };
         let within = Request { db: into.db(), ..*self.req };
-        let goes =
-            |route: &crate::catalog::Route, i: usize| of_update(self.router, self.ctx, route, &parsed[i]);
+        let goes = |route: &pando_metadata_cache::Route, i: usize| {
+            of_update(self.router, self.ctx, route, &parsed[i])
+        };
         let done = writes.run(self.router, self.ctx, &within, goes).await?;
         let n = done.outcome.n;
         first_error(done.outcome.errors)?;

@@ -4,13 +4,13 @@
 //! an answer of its own.
 
 use super::prelude::*;
-use crate::catalog::Route;
 use crate::cursors::{Open, Remotes, RouterCursor, Shape};
 use crate::write::batch::{Outcome, error_of};
 use crate::write::execute::{Writes, numbers};
 use crate::write::new_id::with_id;
 use crate::write::reply::append_write_concern;
 use crate::write::targeting::{Goes, of_delete, of_document, of_update};
+use pando_metadata_cache::Route;
 
 use pando_request::{BulkOp, BulkWriteArgs, WriteArgs};
 use pando_routing::ShardId;

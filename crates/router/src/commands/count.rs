@@ -1,9 +1,9 @@
 //! `count`: the sum of what shards count.
 
 use super::prelude::*;
-use crate::catalog::{Route, Target};
 use crate::remote::call::read_preference;
 use crate::remote::stale::Tries;
+use pando_metadata_cache::{Route, Target};
 use pando_request::CountArgs;
 use pando_rpc::Retry;
 

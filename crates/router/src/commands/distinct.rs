@@ -1,11 +1,11 @@
 //! `distinct`: the different values of what shards find different.
 
 use super::prelude::*;
-use crate::catalog::{Route, Target};
 use crate::remote::call::read_preference;
 use crate::remote::stale::Tries;
 use pando_bson::ArrayBuilder;
 use pando_bson::keystring::KeyBuilder;
+use pando_metadata_cache::{Route, Target};
 use pando_query::collation::Collation;
 use pando_request::DistinctArgs;
 use pando_rpc::Retry;

@@ -2,12 +2,12 @@
 
 use super::prelude::*;
 use crate::aggregate::run::Asked;
-use crate::catalog::{Route, Target};
 use crate::config::VERSION;
 use crate::remote::call::read_preference;
 use crate::remote::own_fields;
 use crate::remote::stale::Tries;
 use crate::write::targeting::{Goes, of_delete, of_point, of_update};
+use pando_metadata_cache::{Route, Target};
 use pando_request::read::explain::Explained;
 use pando_request::{ExplainArgs, FindArgs};
 use pando_routing::ShardId;

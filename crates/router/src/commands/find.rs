@@ -1,12 +1,12 @@
 //! `find`: the shards that a condition concerns, their results merged.
 
 use super::prelude::*;
-use crate::catalog::{Route, Target};
 use crate::cursors::merge::Order;
 use crate::cursors::reply::empty;
 use crate::cursors::{Open, Remotes, RouterCursor, Shape};
 use crate::remote::call::read_preference;
 use crate::remote::stale::Tries;
+use pando_metadata_cache::{Route, Target};
 use pando_query::sort::SortPattern;
 use pando_request::FindArgs;
 
@@ -92,20 +92,20 @@ struct Plan {
 impl Plan {
     fn several(args: &FindArgs<'_>) -> Result<Plan> {
         let mut plan = Plan { merges: true, skip: args.skip, limit: args.limit, ..Plan::default() };
-        let sort = args.sort.filter(|s| !s.is_empty() && s.elem("$natural").is_none());
-        let (order, carries) = match sort {
-            Some(sort) => (SortPattern::parse(sort)?, "sortKey"),
-            None if args.filter.is_some_and(wants_near) => {
-                (SortPattern::parse(&nearest_first())?, "geoNearDistance")
+        let (order, meta) = match args.sort.filter(|s| s.elem("$natural").is_none()) {
+            Some(sort) => (Order::carried(&SortPattern::parse(sort)?), "sortKey"),
+            // What is near comes in that order by itself.
+            None if args.sort.is_none() && args.filter.is_some_and(asks_what_is_near) => {
+                (Order::distance(), "geoNearDistance")
             }
             None => return Ok(plan),
         };
-        plan.order = Some(Order::carried(&order));
+        plan.order = Some(order);
         plan.strips = true;
         let mut b = DocBuilder::new();
         b.elems_of(args.projection.unwrap_or(RawDoc::empty()));
         b.doc("$sortKey", |d| {
-            d.str("$meta", carries);
+            d.str("$meta", meta);
         });
         plan.projection = Some(b.finish());
         Ok(plan)
@@ -121,24 +121,15 @@ impl Plan {
     }
 }
 
-/// Whether a condition puts what it finds in an order by itself.
-fn wants_near(filter: &RawDoc) -> bool {
-    filter.iter().any(|e| match e.name() {
-        "$and" => e
-            .value()
-            .as_array()
-            .is_some_and(|all| all.iter().filter_map(|e| e.value().as_doc()).any(wants_near)),
-        _ => e
-            .value()
-            .as_doc()
-            .is_some_and(|d| ["$near", "$nearSphere", "$geoNear"].iter().any(|name| d.elem(name).is_some())),
+/// Whether a condition, or one within it, is on how near something is.
+fn asks_what_is_near(filter: &RawDoc) -> bool {
+    filter.iter().any(|e| {
+        matches!(e.name(), "$near" | "$nearSphere")
+            || match e.value() {
+                Value::Document(d) | Value::Array(d) => asks_what_is_near(d),
+                _ => false,
+            }
     })
-}
-
-fn nearest_first() -> DocBuf {
-    let mut b = DocBuilder::new();
-    b.i32("distance", 1);
-    b.finish()
 }
 
 #[cfg(test)]
@@ -160,6 +151,9 @@ mod tests {
         let told = plan.told(&args);
         assert_eq!((told.skip, told.limit, plan.skip, plan.limit), (0, Some(7), 3, Some(4)));
         assert_eq!(told.projection, Some(&*doc(r#"{"x": 1, "$sortKey": {"$meta": "sortKey"}}"#)));
+        let near = doc(r#"{"$and": [{"p": {"$near": [1, 2]}}]}"#);
+        let plan = Plan::several(&FindArgs { filter: Some(&near), ..FindArgs::default() }).unwrap();
+        assert!(matches!(plan.order, Some(Order::Distance { .. })));
         let alone = Plan::default();
         assert_eq!(alone.told(&args).skip, 3);
     }

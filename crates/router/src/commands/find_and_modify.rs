@@ -1,9 +1,9 @@
 //! `findAndModify`: one document of one shard, which its query has to name.
 
 use super::prelude::*;
-use crate::catalog::{Route, Target};
 use crate::remote::stale::Tries;
 use crate::write::targeting::of_point;
+use pando_metadata_cache::{Route, Target};
 use pando_monitor::ReadPreference;
 use pando_request::FindAndModifyArgs;
 use pando_rpc::Retry;

@@ -15,6 +15,7 @@ mod hello;
 mod insert;
 mod kill_cursors;
 mod list;
+mod map_reduce;
 mod of_config;
 mod on_owners;
 mod prelude;
@@ -45,7 +46,7 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "balancerStop" => sharding::on_config::balancer_stop;
     "buildInfo" => process::about::build_info;
     "bulkWrite" => bulk_write::run;
-    "clearJumboFlag" => sharding::on_config::clear_jumbo_flag;
+    "clearJumboFlag" => sharding::chunks::clear_jumbo_flag;
     "collMod" => define::coll_mod::run;
     "collStats" => list::stats::of_collection;
     "commitTransaction" => transactions::commit;
@@ -110,6 +111,7 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "listShards" => sharding::shards::list;
     "logRotate" => process::about::rotate_log;
     "logout" => process::about::nothing;
+    "mapReduce" => map_reduce::run;
     "mergeChunks" => sharding::chunks::merge;
     "moveChunk" => sharding::chunks::move_range;
     "movePrimary" => sharding::move_primary::run;

@@ -5,7 +5,7 @@ use pando_routing::ShardId;
 use pando_rpc::Retry;
 
 async fn forward(router: &Router, ctx: &OpCtx, req: &Request<'_>, kind: Kind) -> Result<Reply> {
-    let target = crate::catalog::Target::unversioned(ShardId::config());
+    let target = pando_metadata_cache::Target::unversioned(ShardId::config());
     let body = envelope::whole(ctx, req, kind, &target);
     let retry = if kind == Kind::Write { Retry::NotIdempotent } else { Retry::Idempotent };
     let answer = router.call_config(ctx, &body, retry).await?;

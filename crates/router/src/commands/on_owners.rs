@@ -2,10 +2,10 @@
 
 use super::prelude::*;
 use super::raw;
-use crate::catalog::Target;
 use crate::remote::call::read_preference;
 use crate::remote::own_fields;
 use crate::remote::stale::Tries;
+use pando_metadata_cache::Target;
 use pando_rpc::Retry;
 
 pub(super) async fn validate(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {

@@ -19,7 +19,8 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
         args: &args.write,
         ns: args.ns.clone(),
     };
-    let goes = |route: &crate::catalog::Route, i: usize| of_update(router, ctx, route, &args.updates[i]);
+    let goes =
+        |route: &pando_metadata_cache::Route, i: usize| of_update(router, ctx, route, &args.updates[i]);
     let batch = writes.run(router, ctx, &req, goes).await?;
     Ok(reply(batch.outcome, Told::Update))
 }

@@ -1,6 +1,7 @@
 //! A client's cursor: parts on shards, merged, and what the shards does with the stream they make.
 
 use super::merge::{Merge, Next, Order, stripped};
+use super::post_image::with_image;
 use super::remote::{Remotes, Sent};
 use super::watching::Watching;
 use crate::remote::Shards;
@@ -236,7 +237,14 @@ impl RouterCursor {
                     self.remotes.ended(*at);
                 }
             })?;
-            let sent = self.remotes.heard(*at, &reply.reply)?;
+            let mut sent = self.remotes.heard(*at, &reply.reply)?;
+            if self.watching.as_ref().is_some_and(|w| w.looks_up) {
+                let mut events = Vec::with_capacity(sent.docs.len());
+                for event in sent.docs {
+                    events.push(with_image(shards, ctx, event).await?);
+                }
+                sent.docs = events;
+            }
             self.take(*at, sent)?;
         }
         Ok(())

@@ -26,6 +26,8 @@ const OF_ROWS: [&str; 9] = [
 pub(crate) enum Order {
     /// `$sortKey`, which the shard has put into each; its strings are as the collation sees them.
     Carried { keys: KeyBuilder },
+    /// `$sortKey` as one value: how far away each is.
+    Distance { keys: KeyBuilder },
     /// Their own fields.
     Fields(SortKeys),
 }
@@ -34,20 +36,26 @@ impl Order {
     pub(crate) fn carried(pattern: &SortPattern) -> Order {
         Order::Carried { keys: KeyBuilder::new(pattern.directions()) }
     }
+    pub(crate) fn distance() -> Order {
+        Order::Distance { keys: KeyBuilder::default() }
+    }
     pub(crate) fn fields(pattern: Arc<SortPattern>, collation: Option<Arc<Collation>>) -> Order {
         Order::Fields(SortKeys::new(pattern, collation))
     }
     fn key(&mut self, doc: &RawDoc) -> Result<Vec<u8>> {
         match self {
             Order::Fields(keys) => Ok(keys.key(doc, None)?.to_vec()),
+            Order::Distance { keys } => {
+                keys.clear();
+                keys.append(doc.get("$sortKey").unwrap_or(pando_bson::Value::Null));
+                Ok(keys.bytes().to_vec())
+            }
             Order::Carried { keys } => {
-                let carried = doc.get("$sortKey");
+                let carried = doc.get("$sortKey").and_then(|v| v.as_array().or_else(|| v.as_doc()));
                 let carried = carried.ok_or_else(|| Error::internal("a sorted row without its sort key"))?;
                 keys.clear();
-                match carried.as_array().or_else(|| carried.as_doc()) {
-                    Some(several) => several.iter().for_each(|e| _ = keys.append(e.value())),
-                    // A distance.
-                    None => _ = keys.append(carried),
+                for e in carried {
+                    keys.append(e.value());
                 }
                 Ok(keys.bytes().to_vec())
             }

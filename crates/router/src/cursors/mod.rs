@@ -8,6 +8,7 @@
 
 pub(crate) mod cursor;
 pub(crate) mod merge;
+mod post_image;
 pub(crate) mod remote;
 pub(crate) mod reply;
 pub(crate) mod watching;

@@ -1,6 +1,5 @@
 //! Cursors on shards: opened together or not at all, asked for more, and ended with whoever holds them.
 
-use crate::catalog::Target;
 use crate::remote::Shards;
 use crate::remote::envelope;
 use pando_base::session_id::SessionId;
@@ -8,6 +7,7 @@ use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::OpCtx;
 use pando_env::Env;
+use pando_metadata_cache::Target;
 use pando_monitor::ReadPreference;
 use pando_rpc::{Pool, Retry};
 use std::time::Duration;
@@ -155,7 +155,7 @@ impl Drop for Remotes {
             return;
         }
         let (pool, session) = (self.pool.clone(), self.session.clone());
-        let limit = Duration::from_millis(limits::ROUTER_CONFIG_READ_MS);
+        let limit = Duration::from_millis(limits::CONFIG_READ_MS);
         self.env.spawn("kills cursors", async move {
             for remote in open {
                 let (db, coll) = remote.ns.split_once('.').unwrap_or((&remote.ns, ""));

@@ -8,6 +8,8 @@ fn data(token: &RawDoc) -> &str {
 }
 
 pub(crate) struct Watching {
+    /// Events of updates come with the document as it is now.
+    pub(super) looks_up: bool,
     /// Up to this event the reader has seen everything.
     after: Option<String>,
     /// Of each shard.
@@ -18,9 +20,9 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    pub(crate) fn new(shards: usize, after: Option<&RawDoc>) -> Watching {
+    pub(crate) fn new(shards: usize, after: Option<&RawDoc>, looks_up: bool) -> Watching {
         let after = after.map(|token| data(token).to_owned());
-        Watching { after, tokens: vec![None; shards], last: None, invalidated: false }
+        Watching { looks_up, after, tokens: vec![None; shards], last: None, invalidated: false }
     }
     /// A shard has sent everything up to this token; as a document that sorts like the event.
     pub(super) fn sent_up_to(&mut self, shard: usize, token: DocBuf) -> DocBuf {
@@ -73,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_stream_goes_on_where_all_shards_have_sent_everything() {
-        let mut w = Watching::new(2, Some(&token("82A")));
+        let mut w = Watching::new(2, Some(&token("82A")), false);
         assert!(w.has_been_seen(&event("82A", "insert")) && !w.has_been_seen(&event("82B", "insert")));
         assert_eq!(w.resume_token(false), None, "one has said nothing yet");
         w.sent_up_to(0, token("82F"));

@@ -2,10 +2,10 @@
 
 use super::envelope::append_session;
 use super::shards::Shards;
-use crate::catalog::{Catalog, reads};
 use pando_base::session_id::SessionId;
 use pando_bson::DocBuilder;
 use pando_fleet::Fleet;
+use pando_metadata_cache::{MetadataCache, limit};
 use pando_routing::ShardId;
 use pando_rpc::Retry;
 
@@ -24,7 +24,13 @@ impl Shards {
     }
 }
 
-async fn abort_all(catalog: &Catalog, fleet: &Fleet, lsid: SessionId, number: i64, shards: Vec<ShardId>) {
+async fn abort_all(
+    catalog: &MetadataCache,
+    fleet: &Fleet,
+    lsid: SessionId,
+    number: i64,
+    shards: Vec<ShardId>,
+) {
     let mut b = DocBuilder::new();
     b.i32("abortTransaction", 1);
     append_session(&mut b, Some(&lsid));
@@ -35,6 +41,6 @@ async fn abort_all(catalog: &Catalog, fleet: &Fleet, lsid: SessionId, number: i6
         let Ok(set) = catalog.set_of(&shard).await else { continue };
         let primary = pando_monitor::ReadPreference::default();
         // A shard that does not hear of it ends its part by itself.
-        let _ = fleet.call(&set, &primary, &body, &[], Retry::Idempotent, reads::limit()).await;
+        let _ = fleet.call(&set, &primary, &body, &[], Retry::Idempotent, limit()).await;
     }
 }

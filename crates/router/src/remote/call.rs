@@ -58,9 +58,13 @@ impl Shards {
     ) -> CallResult<Answer> {
         self.call(ctx, shard, &ReadPreference::default(), body, &[], retry).await
     }
-    /// A host that has given a cursor.
+    /// A host that has given a cursor. An idle connection does: where it is dead since the host went away, so is the cursor.
     pub(crate) async fn call_host(&self, ctx: &OpCtx, host: &str, body: &RawDoc) -> CallResult<Answer> {
-        let calling = self.fleet.pool.call(host, body, Retry::Never, time_left(ctx));
+        let calling = async {
+            let limit = time_left(ctx);
+            let mut lease = self.fleet.pool.take(host, limit).await?;
+            lease.call(body, limit).await.map(RawDoc::to_buf)
+        };
         let done = ctx.interruptible(calling).await.map_err(|e| Failure::new(Kind::NotSent, e))?;
         if let Ok(reply) = &done {
             op::hear(ctx, None, reply);

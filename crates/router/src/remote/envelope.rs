@@ -1,11 +1,11 @@
 //! What goes with every command to a shard: the client's session, concerns and time limit, and who is asked by which version.
 
-use crate::catalog::Target;
 use crate::op;
 use crate::transactions::Transaction;
 use pando_base::session_id::SessionId;
 use pando_bson::{DocBuf, DocBuilder};
 use pando_command::{OpCtx, Request};
+use pando_metadata_cache::Target;
 
 /// What a command is to the shard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,10 +2,10 @@
 
 use super::shards::Shards;
 use super::together::together;
-use crate::catalog::Target;
 use pando_bson::DocBuf;
 use pando_command::OpCtx;
 use pando_fleet::Answer;
+use pando_metadata_cache::Target;
 use pando_monitor::ReadPreference;
 use pando_routing::ShardId;
 use pando_rpc::{CallResult, Retry};
@@ -26,6 +26,8 @@ impl Shards {
         retry: Retry,
         body: impl Fn(&Target) -> DocBuf,
     ) -> Vec<Said> {
+        // A statement of a transaction is not said twice.
+        let retry = if ctx.in_txn() { Retry::Never } else { retry };
         let calls = targets.iter().map(|target| {
             let body = body(target);
             async move {

@@ -3,12 +3,12 @@
 //! What a shard's error means is decided here without doing anything; [`Tries`] tells the caches, waits and counts.
 
 use super::shards::Shards;
-use crate::catalog::Route;
 use crate::op;
 use pando_base::codes::class;
 use pando_base::{Error, ErrorCode, limits};
 use pando_bson::RawDoc;
 use pando_command::OpCtx;
+use pando_metadata_cache::Route;
 use pando_routing::stale::{StaleConfig, StaleDatabase};
 use pando_routing::{ChunkVersion, DatabaseVersion};
 use std::time::Duration;

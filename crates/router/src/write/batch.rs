@@ -8,10 +8,10 @@
 //! done its part is not asked again, also when others sent it back.
 
 use super::targeting::Goes;
-use crate::catalog::Target;
 use crate::remote::stale::{self, Stale};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
+use pando_metadata_cache::Target;
 use pando_routing::ShardId;
 use std::collections::BTreeSet;
 

@@ -3,7 +3,6 @@
 use super::batch::{Batch, Group};
 use super::targeting::Goes;
 use super::without_key;
-use crate::catalog::Route;
 use crate::remote::Shards;
 use crate::remote::envelope::{self, Kind};
 use crate::remote::stale::Tries;
@@ -12,6 +11,7 @@ use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::{OpCtx, Request};
 use pando_fleet::Answer;
+use pando_metadata_cache::Route;
 use pando_monitor::ReadPreference;
 use pando_request::WriteArgs;
 use pando_rpc::{CallResult, Retry};

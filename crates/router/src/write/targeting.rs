@@ -1,11 +1,11 @@
 //! Where a write goes (SH-RT-1, SH-RT-3).
 
-use crate::catalog::{Route, Target};
 use crate::remote::Shards;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{RawDoc, Value};
 use pando_command::OpCtx;
+use pando_metadata_cache::{Route, Target};
 use pando_query::matcher::Matcher;
 use pando_request::{DeleteStatement, UpdateStatement};
 use pando_routing::RoutingTable;

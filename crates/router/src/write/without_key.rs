@@ -6,13 +6,13 @@
 use super::execute::Writes;
 use super::new_id::new_id;
 use super::targeting::{needs_key, of_document};
-use crate::catalog::{Route, Target};
 use crate::cursors::{Remotes, RouterCursor, Shape, Wanted};
 use crate::remote::Shards;
 use crate::remote::envelope::{self, Kind};
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::{OpCtx, Request};
+use pando_metadata_cache::{Route, Target};
 use pando_monitor::ReadPreference;
 use pando_query::update::UpdatePlan;
 use pando_request::UpdateStatement;

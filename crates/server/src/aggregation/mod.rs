@@ -126,6 +126,13 @@ fn place_of_first(spec: &AggSpec<'_>, e: Error) -> Error {
     }
 }
 
+/// What is wrong with a pipeline is told behind what is wrong with the targets of its sinks: places of stages, the variables of a
+/// `$merge`, and all that is looked at once stages are parsed.
+fn is_behind_targets(e: &Error) -> bool {
+    matches!(e.code.0, NOT_FIRST | NOT_LAST | 31441 | 51047 | 40600 | 51199 | 51273 | 40218 | 40603)
+        || ["Failed to optimize", "cannot use sortKey"].iter().any(|text| e.message.starts_with(text))
+}
+
 /// The stage that a pipeline begins with.
 fn first_stage(pipeline: &RawDoc) -> &str {
     let first = pipeline.first().and_then(|s| s.value().as_doc()?.first());
@@ -264,6 +271,12 @@ impl Aggregations {
             None => Pipeline::parse,
         };
         let pipeline = parse(&spec.pipeline, &q);
+        // Who does not write leaves it to the primary.
+        if self.reads.replication.member.accepts_writes()
+            && pipeline.as_ref().err().is_none_or(is_behind_targets)
+        {
+            writing::check_targets(&self.reads.access, spec.ns.db(), &spec.pipeline, &q)?;
+        }
         // What is only known once stages are optimized comes behind that.
         if pipeline.as_ref().map_or_else(|e| e.message.starts_with("Failed to optimize"), |_| true) {
             self.check_collations(ctx, &spec, pipeline.as_ref().ok().and_then(Pipeline::sink), &q)?;

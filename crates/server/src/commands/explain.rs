@@ -62,6 +62,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     match &command {
         Explained::Aggregate(args) => aggregation(server, ctx, &inner, ns, args, verbosity).await,
         Explained::MapReduce(args) => {
+            map_reduce::check_target(&args.out.target, inner.db)?;
             let agg = server.crud.aggregations.prepare(ctx, map_reduce::spec_of(args, ns))?;
             finish_pipeline(server, ctx, &inner, agg, verbosity).await
         }

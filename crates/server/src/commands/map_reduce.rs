@@ -49,7 +49,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             reply.body.raw_array("results", &results);
         }
         Output::Replace(db, coll) | Output::Merge(db, coll) | Output::Reduce(db, coll) => {
-            check_target(db.unwrap_or(req.db), coll)?;
+            check_target(&args.out.target, req.db)?;
             if !server.replication.member.accepts_writes() {
                 return server.replication.forward_to_primary(ctx, &req).await;
             }
@@ -79,14 +79,30 @@ pub(super) fn target(server: &Server, req: &Request<'_>) -> Result<Namespace> {
     }
 }
 
-fn check_target(db: &str, coll: &str) -> Result<()> {
+/// What a target of results may not be; `db` is that of the command.
+pub(super) fn check_target(target: &Output<'_>, db: &str) -> Result<()> {
+    let (given, coll, codes) = match target {
+        Output::Inline => return Ok(()),
+        Output::Replace(given, coll) => (*given, *coll, [31321, 17385]),
+        Output::Merge(given, coll) | Output::Reduce(given, coll) => (*given, *coll, [31320, 31319]),
+    };
+    let internal = |db: &str| matches!(db, "admin" | "config" | "local");
+    let into = given.unwrap_or(db);
+    if given.is_some_and(internal) {
+        let text = "cannot target internal database as output";
+        return Err(Error::new(ErrorCode::CommandNotSupported, text));
+    }
     if coll.is_empty() {
-        let text = format!("Invalid output namespace {db}. for MapReduce");
+        let text = format!("Invalid output namespace {into}. for MapReduce");
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    if internal(into) {
+        let text = format!("Can't output mapReduce results to internal DB {into}");
+        return Err(Error::location(codes[0], text));
     }
     if coll.starts_with("system.") {
         let text = format!("Can't output mapReduce results to special collection {coll}");
-        return Err(Error::location(17385, text));
+        return Err(Error::location(codes[1], text));
     }
     Ok(())
 }

@@ -54,8 +54,8 @@ impl Server {
         maintenance.add_observer(Arc::new(server.settings.principals.clone()));
         if let Some(sharding) = &server.sharding {
             maintenance.add_observer(IdentityObserver::of(sharding));
+            sharding.remember_identity(&server.access.internal_collections())?;
         }
-        server.remember_identity()?;
         if server.config_server.is_some() {
             maintenance.add_observer(Arc::new(NoUserDatabases));
         }
@@ -106,6 +106,9 @@ impl Server {
         let cursors: Arc<OpenCursors> = Arc::default();
         let role_changes =
             role_changes(Arc::new(config), instance, storage, &access, member, cursors.clone());
+        if let Some(sharding) = &sharding {
+            sharding.keep_time(role_changes.replication.clock.clone());
+        }
         let upkeep = upkeep(&role_changes);
         let statistics = statistics(&role_changes, &access, &cursors);
         Ok(Server {

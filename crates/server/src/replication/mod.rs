@@ -89,6 +89,8 @@ pub struct Replication {
     pub(crate) data_pool: pando_rpc::Pool,
     /// Connections for commands to other nodes; they hand on the cluster time.
     pub(crate) peers: pando_rpc::Pool,
+    /// What calls to other nodes tell and hear of the cluster time.
+    pub(crate) clock: Arc<ClusterClock>,
     initial_sync: Mutex<Option<InitialSync>>,
     pub(crate) transitions: Transitions,
     pub(crate) catch_ups: CatchUps,
@@ -142,6 +144,7 @@ impl Replication {
             member_door: MemberDoor::default(),
             identity_is_staged: AtomicBool::new(false),
             cluster_time_keys: ClusterTimeKeys::default(),
+            clock: clock.clone(),
         });
         clock.serve(&replication);
         replication

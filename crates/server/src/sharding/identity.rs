@@ -1,9 +1,8 @@
 //! How a set becomes a shard (SYS-201): by a document that the config servers write when it is added, and at each start after that.
 
 use super::Sharding;
-use crate::Server;
 use pando_access::observer::{Deleted, Inserted, OpObserver, Updated};
-use pando_access::{Collection, WriteOp, WriteUnit};
+use pando_access::{Collection, InternalCollections, WriteOp, WriteUnit};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::RawDoc;
 use pando_env::Component;
@@ -11,20 +10,15 @@ use pando_shard::ShardIdentity;
 use pando_shard::identity::SHARD_IDENTITY;
 use std::sync::{Arc, Weak};
 
-impl Server {
+impl Sharding {
     /// At the start: what was written before.
-    pub(crate) fn remember_identity(&self) -> Result<()> {
-        let Some(sharding) = &self.sharding else { return Ok(()) };
-        let internal = self.access.internal_collections();
+    pub(crate) fn remember_identity(&self, internal: &InternalCollections) -> Result<()> {
         let versions = Namespace::unchecked("admin", "system.version");
         if let Some(doc) = internal.named(&versions, SHARD_IDENTITY)? {
-            sharding.take_identity(ShardIdentity::parse(&doc)?);
+            self.take_identity(ShardIdentity::parse(&doc)?);
         }
         Ok(())
     }
-}
-
-impl Sharding {
     fn take_identity(&self, identity: ShardIdentity) {
         self.env.log.info(Component::Sharding, 22072, "Initializing sharding state", |a| {
             a.str("shardName", identity.shard.as_str());

@@ -6,17 +6,21 @@
 //! ```
 //! * [`identity`] — becomes a shard when the document is written, and at the start where it is there already;
 //! * [`learn`] — after a refusal, before the sender is told: asks the config servers, or waits for a change of ownership;
-//! * [`ddl`] — definitions of the cluster's collections: coordinated here where this is the primary shard of their database.
+//! * [`ddl_locks`] — one definition at a time for each name.
+//!
+//! Definitions of the cluster's collections are coordinated by commands (`commands/shardsvr/ddl`).
 
-pub(crate) mod ddl;
+pub(crate) mod ddl_locks;
 pub(crate) mod identity;
 pub(crate) mod learn;
 
 use pando_base::Result;
-use pando_catalog_cache::{CatalogCache, ConfigServers, Times};
+use pando_bson::DocBuilder;
+use pando_command::GenericArgs;
 use pando_env::Env;
 use pando_fleet::{Fleet, Monitors};
-use pando_rpc::{Bounds, Options, Pool};
+use pando_metadata_cache::{ConfigServers, MetadataCache, Times};
+use pando_rpc::{Bounds, Gossip, Options, Pool};
 use pando_shard::{FilteringMetadata, ShardIdentity};
 use std::sync::{Arc, OnceLock};
 
@@ -25,8 +29,10 @@ pub(crate) struct Sharding {
     env: Env,
     options: Options,
     pub(crate) metadata: Arc<FilteringMetadata>,
-    pub(crate) ddl_locks: ddl::locks::DdlLocks,
+    pub(crate) ddl_locks: ddl_locks::DdlLocks,
     cluster: OnceLock<Arc<Cluster>>,
+    /// What this set's calls tell and hear of the cluster time.
+    clock: OnceLock<Arc<dyn Gossip>>,
 }
 
 /// The cluster that this shard belongs to.
@@ -34,32 +40,50 @@ pub(crate) struct Cluster {
     pub(crate) identity: Arc<ShardIdentity>,
     pub(crate) fleet: Fleet,
     pub(crate) times: Arc<Times>,
-    pub(crate) catalog: CatalogCache,
+    pub(crate) catalog: MetadataCache,
 }
 
 impl Sharding {
     /// `options` are those of calls to other nodes.
     pub(crate) fn new(env: &Env, options: Options, metadata: Arc<FilteringMetadata>) -> Sharding {
-        let (env, cluster) = (env.clone(), OnceLock::new());
-        Sharding { env, options, metadata, ddl_locks: Default::default(), cluster }
+        let (env, ddl_locks) = (env.clone(), Default::default());
+        Sharding { env, options, metadata, ddl_locks, cluster: OnceLock::new(), clock: OnceLock::new() }
     }
     /// From now on this set is that shard.
     pub(crate) fn become_shard(&self, identity: ShardIdentity) {
         self.metadata.become_shard(identity);
+    }
+    pub(crate) fn keep_time(&self, clock: Arc<dyn Gossip>) {
+        let _ = self.clock.set(clock);
+    }
+    /// Another node of the cluster has told what it has heard of the cluster's metadata.
+    pub(crate) fn hear(&self, args: &GenericArgs) {
+        if args.config_time.is_none() && args.topology_time.is_none() {
+            return;
+        }
+        if let Ok(cluster) = self.cluster() {
+            cluster.times.advance(args.config_time, args.topology_time);
+        }
+    }
+    pub(crate) fn append_times(&self, reply: &mut DocBuilder) {
+        if let Some(cluster) = self.cluster.get() {
+            cluster.times.append(reply);
+        }
     }
     /// The cluster, whose nodes are called from here; 203 where this set is no shard yet.
     pub(crate) fn cluster(&self) -> Result<&Arc<Cluster>> {
         let identity = self.metadata.expect_identity()?;
         Ok(self.cluster.get_or_init(|| {
             let times = Arc::new(Times::default());
-            let gossips = times.gossips();
+            let mut gossips = times.gossips_of_metadata();
+            gossips.extend(self.clock.get().cloned());
             let pool = Pool::with(self.env.clone(), self.options.clone(), Bounds::default(), gossips);
             let monitors = Monitors::new(self.env.clone(), self.options.clone(), pool.clone());
             let hosts = identity.config_hosts.iter().map(String::as_str);
             let set = monitors.of(&identity.config_set, hosts);
             let fleet = Fleet { env: self.env.clone(), monitors, pool };
             let config = Arc::new(ConfigServers { fleet: fleet.clone(), set, times: times.clone() });
-            let catalog = CatalogCache::new(&self.env, config);
+            let catalog = MetadataCache::new(&self.env, config);
             Arc::new(Cluster { identity: identity.clone(), fleet, times, catalog })
         }))
     }

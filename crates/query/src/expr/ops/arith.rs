@@ -52,11 +52,12 @@ pub(in crate::expr) fn subtract<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Va
             None => Err(Error::new(ErrorCode::Overflow, "date overflow in $subtract")),
         },
         (Some(Value::DateTime(x)), Some(v)) if v.is_number() => {
-            let offset = to_long(v)?;
-            match x.checked_sub(offset) {
-                Some(ms) => Ok(Val::date(ms)),
-                None => Err(Error::new(ErrorCode::Overflow, "date overflow in $subtract")),
-            }
+            let failed = |text: String| Error::new(ErrorCode::DurationOverflow, text);
+            let offset = to_long(v)?.checked_neg();
+            let offset = offset.ok_or_else(|| failed("Cannot negate the minimum duration".into()))?;
+            let overflow =
+                || failed(format!("Overflow while adding {offset}ms to {}ms", x.wrapping_add(offset)));
+            Ok(Val::date(x.checked_add(offset).ok_or_else(overflow)?))
         }
         (Some(x), Some(y)) => match (Number::of(x), Number::of(y)) {
             (Some(x), Some(y)) => Ok(Val::Ref((x - y).value())),
@@ -68,10 +69,10 @@ pub(in crate::expr) fn subtract<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Va
     }
 }
 
-/// Truncates a number to 64 bits; code 31109 when it does not fit.
+/// A number as milliseconds; code 31109 when it does not fit.
 fn to_long(v: Value<'_>) -> Result<i64> {
     let n = Number::of(v).unwrap_or(Number::Int(0));
-    n.truncate_i64().ok_or_else(|| {
+    n.coerced_i64().ok_or_else(|| {
         Error::location(31109, format!("Can't coerce out of range value {} to long", n.shown()))
     })
 }

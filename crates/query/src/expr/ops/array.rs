@@ -149,7 +149,15 @@ pub(in crate::expr) fn parse_index_of_array(
         Some(format!("First operand of $indexOfArray must be an array. First argument is of type: {kind}"))
     };
     let expr = Expr::Nary(Nary::new(name, index_of_array, args).stepwise(Steps::Numbers));
-    Ok(ArraysExpected { code: 50809, wrong, folds_first: true, constants_first: false, expr }.into())
+    Ok(ArraysExpected {
+        code: 50809,
+        wrong,
+        folds_first: true,
+        constants_first: false,
+        last_known: None,
+        expr,
+    }
+    .into())
 }
 
 fn index_of_array<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {

@@ -61,14 +61,12 @@ pub(in crate::expr) fn short_target(name: &str) -> Option<&'static str> {
 }
 
 pub(in crate::expr) fn parse_short(name: &'static str, v: Value<'_>, p: &mut ParseCtx<'_>) -> Result<Expr> {
-    if let Value::Array(a) = v
-        && a.count() != 1
-    {
-        let text = format!("{name} requires a single argument, got {}", a.count());
-        return Err(Error::location(50723, text));
-    }
-    let mut args = p.args(name, v, 1, 1)?;
-    let Some(input) = args.pop() else { return Err(Error::internal("a conversion without argument")) };
+    // What is wrong with arguments is told before how many there are.
+    let args = p.args(name, v, 0, usize::MAX)?;
+    let [input] = <[Expr; 1]>::try_from(args).map_err(|args| {
+        let text = format!("{name} requires a single argument, got {}", args.len());
+        Error::location(50723, text)
+    })?;
     let to = Expr::Const(Val::string(short_target(name).unwrap_or("string")));
     Ok(Expr::Op(Box::new(Convert { name, input, to, on_error: None, on_null: None })))
 }

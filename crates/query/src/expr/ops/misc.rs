@@ -78,6 +78,9 @@ impl Op for Hashed {
     fn name(&self) -> &'static str {
         "$toHashedIndexKey"
     }
+    fn stays(&self) -> bool {
+        true
+    }
     fn eval<'s>(&'s self, scope: &Scope<'s>) -> Result<Val<'s>> {
         let v = self.of.eval(scope)?;
         Ok(Val::long(pando_bson::hashed::hashed_key(v.value().unwrap_or(Value::Null))))

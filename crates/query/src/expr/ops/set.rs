@@ -2,7 +2,7 @@
 //! `$allElementsTrue`, `$anyElementTrue`. Results are sorted, as MongoDB's sets are.
 
 use crate::ctx::QueryCtx;
-use crate::expr::{Call, Expr, Held, Nary, Op, ParseCtx, Scope, Steps, Val};
+use crate::expr::{Call, Expr, Held, Nary, NaryFn, Op, ParseCtx, Scope, Steps, Val};
 use crate::value_set::ValueSet;
 use pando_base::{Error, Result, patience};
 use pando_bson::{ArrayBuilder, Elem, RawDoc, Value};
@@ -135,7 +135,15 @@ pub(in crate::expr) fn parse_equals(name: &'static str, v: Value<'_>, p: &mut Pa
         let mut each = args.iter().enumerate();
         each.find_map(|(i, e)| Some(not_equals_operand(i, e.as_const().filter(|v| v.as_array().is_none())?)))
     };
-    Ok(ArraysExpected { code: 5_887_502, wrong, folds_first: false, constants_first: true, expr }.into())
+    Ok(ArraysExpected {
+        code: 5_887_502,
+        wrong,
+        folds_first: false,
+        constants_first: true,
+        last_known: None,
+        expr,
+    }
+    .into())
 }
 
 /// An operator that refuses a constant operand that can never do while it is optimized, under a number of its own. What is not optimized
@@ -149,6 +157,8 @@ pub(super) struct ArraysExpected {
     pub(super) folds_first: bool,
     /// `$setEquals`: the first constant is what the other operands are compared with.
     pub(super) constants_first: bool,
+    /// What takes its place once the last operand is known and others are not.
+    pub(super) last_known: Option<NaryFn>,
     /// An operator with a list of operands.
     pub(super) expr: Expr,
 }
@@ -197,6 +207,10 @@ impl Op for ArraysExpected {
             if ctx.may_keep(value.heap_bytes()) {
                 return Ok(Some(Expr::Const(value)));
             }
+        } else if let (Expr::Nary(n), Some(f)) = (&mut self.expr, self.last_known)
+            && n.args.last().is_some_and(|e| e.as_const().is_some())
+        {
+            n.replace(f);
         }
         Ok(None)
     }
@@ -218,7 +232,9 @@ pub(in crate::expr) fn parse_is_subset(
         Some(format!("both operands of $setIsSubset must be arrays. Second argument is of type: {kind}"))
     };
     let expr = Expr::Nary(Nary::new(name, is_subset, args));
-    Ok(ArraysExpected { code: 17311, wrong, folds_first: true, constants_first: false, expr }.into())
+    let last_known = (!p.forgets).then_some(is_subset_of_known as NaryFn);
+    Ok(ArraysExpected { code: 17311, wrong, folds_first: true, constants_first: false, last_known, expr }
+        .into())
 }
 
 /// Compares with the first constant set, in the order of the others; the first that is unequal settles it.
@@ -267,6 +283,14 @@ fn equals<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
 }
 
 fn is_subset<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
+    is_contained(args, call, 17046)
+}
+/// The second operand is a constant set, and the mistake has another number.
+fn is_subset_of_known<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
+    is_contained(args, call, 17310)
+}
+
+fn is_contained<'v>(args: &[Val<'v>], call: &Call<'_>, code: i32) -> Result<Val<'v>> {
     let operand = |i: usize, code, which: &str| {
         args[i].as_array().ok_or_else(|| {
             Error::location(
@@ -278,7 +302,7 @@ fn is_subset<'v>(args: &[Val<'v>], call: &Call<'_>) -> Result<Val<'v>> {
             )
         })
     };
-    let (a, b) = (operand(0, 17046, "First")?, operand(1, 17042, "Second")?);
+    let (a, b) = (operand(0, code, "First")?, operand(1, 17042, "Second")?);
     let mut set = Distinct::of(b, call)?;
     let all = a.iter().all(|e| set.contains(&e, call));
     patience::check()?;

@@ -138,7 +138,7 @@ fn whole(v: &Val<'_>, code: i32, what: &str) -> Result<i64> {
             format!("$substrBytes:  {what} must be a numeric type (is BSON type {})", v.type_name()),
         )
     })?;
-    n.truncate_i64().ok_or_else(|| {
+    n.coerced_i64().ok_or_else(|| {
         Error::location(31109, format!("Can't coerce out of range value {} to long", n.shown()))
     })
 }

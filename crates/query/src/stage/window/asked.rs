@@ -61,6 +61,14 @@ impl Asked {
             Asked::Of(input, _) => input.optimize(ctx),
         }
     }
+    /// How many documents behind its own it looks at; `None` when that is not known ahead.
+    pub(super) fn ahead(&self) -> Option<usize> {
+        match self {
+            Asked::Accumulator(_, bounds) => bounds.ahead(),
+            Asked::Rank(_) => Some(0),
+            Asked::Of(_, what) => what.ahead(),
+        }
+    }
     /// Adds the paths it reads; false when it reads whole documents.
     pub(super) fn needs(&self, paths: &mut BTreeSet<String>) -> bool {
         match self {
@@ -72,6 +80,20 @@ impl Asked {
 }
 
 impl What {
+    fn ahead(&self) -> Option<usize> {
+        match self {
+            What::Covariance { bounds, .. }
+            | What::Derivative { bounds, .. }
+            | What::FirstLast { bounds, .. }
+            | What::Integral { bounds, .. }
+            | What::MinMax { bounds, .. }
+            | What::StdDev { bounds, .. }
+            | What::Sum { bounds, .. } => bounds.ahead(),
+            What::ExpMovingAvg(_) | What::Locf => Some(0),
+            What::Shift { by, .. } => Some(usize::try_from(*by).unwrap_or(0)),
+            What::LinearFill => None,
+        }
+    }
     fn start(self, input: Expr) -> Box<dyn Function> {
         match self {
             What::Covariance { sample, bounds } => {

@@ -41,6 +41,15 @@ impl Bounds {
         matches!((self.lower, self.upper), (Bound::Unbounded, Bound::Unbounded))
     }
 
+    /// How many documents behind its own a window holds at most; `None` when only they can tell.
+    pub(super) fn ahead(&self) -> Option<usize> {
+        match self.upper {
+            Bound::Current => Some(0),
+            Bound::Documents(by) => Some(usize::try_from(by).unwrap_or(0)),
+            Bound::Unbounded | Bound::Range(_) => None,
+        }
+    }
+
     /// Documents enter windows but never leave them.
     pub(super) fn only_grows(&self) -> bool {
         matches!(self.lower, Bound::Unbounded)

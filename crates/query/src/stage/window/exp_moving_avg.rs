@@ -11,7 +11,7 @@ use pando_bson::Decimal128;
 pub(super) struct ExpMovingAvg {
     pub(super) input: Expr,
     pub(super) alpha: Alpha,
-    pub(super) last: Option<Number>,
+    pub(super) last: Option<Decimal128>,
     /// A decimal was seen, in this partition or an earlier one.
     pub(super) decimal: bool,
 }
@@ -24,14 +24,10 @@ pub(super) enum Alpha {
 }
 
 impl Alpha {
-    fn of(self, decimal: bool) -> Number {
+    fn decimal(self) -> Decimal128 {
         match self {
-            Alpha::Given(n) if decimal => Number::Decimal(n.to_decimal()),
-            Alpha::Given(n) => Number::Double(n.to_f64()),
-            Alpha::Documents(n) if decimal => {
-                Number::Decimal(Decimal128::from(2i64) / Decimal128::from(n + 1))
-            }
-            Alpha::Documents(n) => Number::Double(2.0 / (n as f64 + 1.0)),
+            Alpha::Given(n) => n.to_decimal(),
+            Alpha::Documents(n) => Decimal128::from(2i64) / Decimal128::from(n + 1),
         }
     }
 }
@@ -41,18 +37,19 @@ impl Function for ExpMovingAvg {
         self.last = None;
         Ok(())
     }
+    /// It is computed in decimals, and told as one only where there are some.
     fn value(&mut self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<(Val<'static>, usize)> {
         let row = p.row(at)?;
         let v = self.input.eval_doc(row.doc(), ctx)?;
         if let Some(n) = v.value().and_then(Number::of) {
             self.decimal |= n.is_decimal();
-            let alpha = self.alpha.of(self.decimal);
-            let n = if self.decimal { Number::Decimal(n.to_decimal()) } else { Number::Double(n.to_f64()) };
+            let (n, alpha) = (n.to_decimal(), self.alpha.decimal());
             self.last = Some(match self.last {
                 None => n,
-                Some(last) => n * alpha + last * (Number::Int(1) - alpha),
+                Some(last) => n * alpha + last * (Decimal128::from(1i64) - alpha),
             });
         }
-        Ok((self.last.map_or(Val::NULL, |n| Val::Ref(n.value())), 1))
+        let told = |n: Decimal128| if self.decimal { Number::Decimal(n) } else { Number::Double(n.to_f64()) };
+        Ok((self.last.map_or(Val::NULL, |n| Val::Ref(told(n).value())), 1))
     }
 }

@@ -27,6 +27,8 @@ mod spec;
 mod std_dev;
 mod store;
 mod sum;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use spec::names;
 pub(super) use spec::parse;
@@ -83,6 +85,8 @@ struct Windowing {
     sorted: bool,
     sort_path: Option<FieldPath>,
     outputs: Vec<(FieldPath, Box<dyn Function>)>,
+    /// How many documents behind its own are looked at for one that is given out; `None` when that is not known ahead.
+    ahead: Option<usize>,
     keep: Option<BTreeSet<String>>,
     spill: Option<Arc<dyn SpillSpace>>,
     /// Of the largest partition: its bytes, and whether some partition went to disk.
@@ -106,6 +110,8 @@ struct Gathering {
     rows: Store,
     /// The first document of the next partition, and its key.
     ahead: Option<(Vec<u8>, Row)>,
+    /// What was wrong with the document behind those of this partition, told when somebody asks for one that it is looked at for.
+    failed: Option<Error>,
 }
 
 impl Gathering {
@@ -118,6 +124,12 @@ impl Gathering {
             None => up.next(),
         }
     }
+}
+
+enum Keyed {
+    Row(Vec<u8>, Row),
+    NeedYield,
+    Eof,
 }
 
 /// Bytes of a document that are copied in one step.
@@ -173,6 +185,8 @@ impl Parsed for WindowFields {
             sort: self.sort.filter(|_| !sorted).map(keys),
             partition_by: self.partition_by.0,
             sort_path: self.sort_path,
+            // The next one is, for the end of the partition.
+            ahead: self.outputs.iter().try_fold(1, |most, o| Some(o.function.ahead()?.max(most))),
             outputs: self.outputs.into_iter().map(|o| (o.path, o.function.0.start())).collect(),
             keep: self.keep,
             spill: run.spill(),
@@ -230,6 +244,13 @@ impl Windowing {
             (true, Some(sort)) if sort.meets_arrays(row.doc()) => return Err(parallel_arrays()),
             _ => {}
         }
+        // As it is sorted: by its least element.
+        let v = match v {
+            Value::Array(a) if sorting => {
+                a.iter().map(|e| e.value()).min_by(|a, b| ctx.compare(*a, *b)).unwrap_or(Value::Undefined)
+            }
+            v => v,
+        };
         let mut key = KeyBuilder::default();
         key.append_with(v, Collation::order(&ctx.collation));
         Ok(key.finish())
@@ -251,15 +272,29 @@ impl Windowing {
         }
     }
 
+    /// The next document and the key of its partition.
+    fn keyed(&self, g: &mut Gathering, up: &mut Upstream<'_>) -> Result<Keyed> {
+        Ok(match g.next(up)? {
+            Step::Row(row) => Keyed::Row(self.partition_key(&row, up.ctx(), false)?, row),
+            Step::NeedYield => Keyed::NeedYield,
+            Step::Eof => Keyed::Eof,
+        })
+    }
+
     /// Takes the documents of one partition in; false when it has to yield first.
     fn gather(&self, g: &mut Gathering, up: &mut Upstream<'_>) -> Result<bool> {
         loop {
             let (key, row) = match g.ahead.take() {
                 Some(ahead) => ahead,
-                None => match g.next(up)? {
-                    Step::Row(row) => (self.partition_key(&row, up.ctx(), false)?, row),
-                    Step::NeedYield => return Ok(false),
-                    Step::Eof => return Ok(true),
+                None => match self.keyed(g, up) {
+                    Ok(Keyed::Row(key, row)) => (key, row),
+                    Ok(Keyed::NeedYield) => return Ok(false),
+                    Ok(Keyed::Eof) => return Ok(true),
+                    Err(e) if !e.code.ends_command() && self.ahead.is_some_and(|n| n < g.rows.len()) => {
+                        g.failed = Some(e);
+                        return Ok(true);
+                    }
+                    Err(e) => return Err(e),
                 },
             };
             if g.key.as_ref().is_some_and(|own| *own != key) {
@@ -290,7 +325,15 @@ impl Windowing {
 
     fn gathering(&self, sorted: Option<SortedRows<Row>>, ctx: &QueryCtx) -> State {
         let rows = Store::new(self.spill.clone(), ctx.memory.window);
-        State::Gathering(Box::new(Gathering { sorted, key: None, rows, ahead: None }))
+        State::Gathering(Box::new(Gathering { sorted, key: None, rows, ahead: None, failed: None }))
+    }
+
+    /// How many documents of a partition can be given out.
+    fn given_out(&self, g: &Gathering, p: &Partition) -> usize {
+        match g.failed {
+            Some(_) => p.len().saturating_sub(self.ahead.unwrap_or(usize::MAX)),
+            None => p.len(),
+        }
     }
 
     fn give(&mut self, p: &Partition, at: usize, ctx: &QueryCtx) -> Result<(Row, usize)> {
@@ -347,7 +390,10 @@ impl Running for Windowing {
                         return Ok(Step::NeedYield);
                     }
                 }
-                State::Giving(g, p, at) if at == p.len() => {
+                State::Giving(mut g, p, at) if at == self.given_out(&g, &p) => {
+                    if let Some(e) = g.failed.take() {
+                        return Err(e);
+                    }
                     self.state = State::Gathering(g);
                     steps += 1;
                 }

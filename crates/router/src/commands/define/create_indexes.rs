@@ -14,7 +14,7 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     let mut tries = Tries::default();
     loop {
         let route = router.route_for_write(ctx, &ns).await?;
-        let body = |target: &crate::catalog::Target| envelope::whole(ctx, &req, Kind::Write, target);
+        let body = |target: &pando_metadata_cache::Target| envelope::whole(ctx, &req, Kind::Write, target);
         let primary = ReadPreference::default();
         let said = router.scatter(ctx, &route.owners(), &primary, Retry::Idempotent, body).await;
         match raw::reply(router, said) {

@@ -1,10 +1,10 @@
 //! `listCollections` and `listIndexes`: cursors of one shard.
 
 use super::super::prelude::*;
-use crate::catalog::{Route, Target};
 use crate::cursors::{Open, Remotes, RouterCursor, Shape, reply};
 use crate::remote::call::read_preference;
 use crate::remote::stale::Tries;
+use pando_metadata_cache::{Route, Target};
 use pando_request::{ListCollectionsArgs, ListIndexesArgs};
 
 pub(in crate::commands) async fn collections(

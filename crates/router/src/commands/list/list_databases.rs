@@ -1,7 +1,7 @@
 //! `listDatabases`: those of all shards together, and the config servers' own.
 
 use super::super::prelude::*;
-use crate::catalog::Target;
+use pando_metadata_cache::Target;
 use pando_monitor::ReadPreference;
 use pando_request::ListDatabasesArgs;
 use pando_routing::ShardId;

@@ -1,10 +1,10 @@
 //! `dbStats`, `collStats`, `dataSize`: the sums of what shards measure.
 
 use super::super::prelude::*;
-use crate::catalog::Target;
 use crate::remote::call::read_preference;
 use crate::remote::own_fields;
 use crate::remote::stale::Tries;
+use pando_metadata_cache::Target;
 use pando_routing::ShardId;
 use pando_rpc::Retry;
 
@@ -107,7 +107,11 @@ fn size_reply(replies: &[(ShardId, DocBuf)]) -> Reply {
     r
 }
 
-fn collection_reply(ns: &Namespace, route: &crate::catalog::Route, replies: &[(ShardId, DocBuf)]) -> Reply {
+fn collection_reply(
+    ns: &Namespace,
+    route: &pando_metadata_cache::Route,
+    replies: &[(ShardId, DocBuf)],
+) -> Reply {
     let mut r = Reply::new();
     let b = &mut r.body;
     b.bool("sharded", route.is_sharded());

@@ -2,9 +2,9 @@
 
 use super::super::prelude::*;
 use super::on_config;
-use crate::catalog::Route;
 use pando_bson::ArrayBuilder;
 use pando_bson::keystring::KeyBuilder;
+use pando_metadata_cache::Route;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
 use pando_routing::chunk_map::ChunkRef;
@@ -193,4 +193,29 @@ pub(in crate::commands) async fn move_range(router: &Router, ctx: &OpCtx, req: R
 
 fn ends(chunk: ChunkRef<'_>) -> (Option<DocBuf>, Option<DocBuf>) {
     (Some(chunk.min().to_buf()), Some(chunk.max()))
+}
+
+/// `clearJumboFlag`: a chunk may be moved again.
+pub(in crate::commands) async fn clear_jumbo_flag(
+    router: &Router,
+    ctx: &OpCtx,
+    req: Request<'_>,
+) -> Result<Reply> {
+    let ns = Namespace::parse(req.first_str("clearJumboFlag")?)?;
+    let (find, within) = (doc_of(&req, "find"), bounds(&req));
+    let (_, table) = fresh(router, &ns).await?;
+    let chunk = match (find, within) {
+        (Some(query), None) => found(&table, query)?,
+        (None, Some(within)) => bounded(&table, within)?,
+        _ => {
+            let text = "Must provide either 'find' or 'bounds' to the clearJumboFlag command, but not both";
+            return Err(Error::new(ErrorCode::InvalidOptions, text));
+        }
+    };
+    let mut b = DocBuilder::new();
+    b.str("_configsvrClearJumboFlag", ns.as_str());
+    b.object_id("epoch", table.collection.generation.epoch);
+    b.raw_doc("minKey", chunk.min()).raw_doc("maxKey", &chunk.max());
+    let reply = on_config::send(router, ctx, b, Retry::Idempotent).await?;
+    Ok(handed_on(&reply))
 }

@@ -42,15 +42,12 @@ forwarded! {
     add_shard_to_zone as "_configsvrAddShardToZone";
     remove_shard_from_zone as "_configsvrRemoveShardFromZone";
     update_zone_key_range as "_configsvrUpdateZoneKeyRange";
-    balancer_start as "_configsvrBalancerStart";
-    balancer_stop as "_configsvrBalancerStop";
-    clear_jumbo_flag as "_configsvrClearJumboFlag";
     configure_collection_balancing as "_configsvrConfigureCollectionBalancing";
     set_cluster_parameter as "_configsvrSetClusterParameter";
     set_user_write_block_mode as "_configsvrSetUserWriteBlockMode";
 }
 
-/// Questions wait for nobody.
+/// Commands that wait by themselves, and take no write concern.
 async fn ask(router: &Router, ctx: &OpCtx, req: &Request<'_>, name: &str) -> Result<Reply> {
     let mut b = DocBuilder::with_capacity(req.body.byte_len() + 64);
     envelope::renamed(&mut b, req, name);
@@ -59,18 +56,17 @@ async fn ask(router: &Router, ctx: &OpCtx, req: &Request<'_>, name: &str) -> Res
     Ok(handed_on(&reply))
 }
 
-pub(in crate::commands) async fn balancer_status(
-    router: &Router,
-    ctx: &OpCtx,
-    req: Request<'_>,
-) -> Result<Reply> {
-    ask(router, ctx, &req, "_configsvrBalancerStatus").await
+macro_rules! asked {
+    ($($function:ident as $name:literal;)*) => {$(
+        pub(in crate::commands) async fn $function(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+            ask(router, ctx, &req, $name).await
+        }
+    )*};
 }
 
-pub(in crate::commands) async fn balancer_collection_status(
-    router: &Router,
-    ctx: &OpCtx,
-    req: Request<'_>,
-) -> Result<Reply> {
-    ask(router, ctx, &req, "_configsvrBalancerCollectionStatus").await
+asked! {
+    balancer_start as "_configsvrBalancerStart";
+    balancer_stop as "_configsvrBalancerStop";
+    balancer_status as "_configsvrBalancerStatus";
+    balancer_collection_status as "_configsvrBalancerCollectionStatus";
 }

@@ -2,7 +2,7 @@
 
 use super::super::prelude::*;
 use super::on_config;
-use crate::catalog::Ask;
+use pando_metadata_cache::Ask;
 
 pub(in crate::commands) async fn add(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let reply = on_config::run(router, ctx, &req, "_configsvrAddShard").await?;

@@ -13,11 +13,12 @@ use crate::cursors::pipeline::{ERROR_CONTEXT, PipelineCursor, Turn};
 use crate::write::Writes;
 use merge::{MergeJob, check_unique, merge_target};
 use out::{Out, out_target};
-use pando_access::{WriteAcquisition, WriteOp};
-use pando_base::{Error, ErrorCode, Result, limits};
+use pando_access::{Access, WriteAcquisition, WriteOp};
+use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::RawDoc;
 use pando_command::{OpCtx, ReadLevel, Request};
-use pando_query::stage::{Row, Sink};
+use pando_query::QueryCtx;
+use pando_query::stage::{Row, Sink, sinks_of};
 
 /// What the command says beside the pipeline.
 pub(crate) struct Writing<'a> {
@@ -52,6 +53,22 @@ impl Rows<'_> {
         }
         Ok(rows)
     }
+}
+
+/// What is wrong with the targets of a pipeline's sinks, wherever they stand. They are looked at while stages are parsed.
+pub(super) fn check_targets(access: &Access, db: &str, pipeline: &RawDoc, q: &QueryCtx) -> Result<()> {
+    for sink in sinks_of(pipeline) {
+        match &sink {
+            Sink::Out(into) => drop(out_target(into, db)?),
+            Sink::Merge(m) => {
+                if let Ok(into) = Namespace::new(m.into.db.as_deref().unwrap_or(db), &m.into.coll) {
+                    check_unique(access, &into, m, q)?;
+                }
+                merge_target(&m.into, db)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn while_running(e: Error) -> Error {

@@ -1,7 +1,7 @@
 //! `_addShard`: the config servers make this set a shard of their cluster (SYS-201).
 
 use crate::commands::prelude::*;
-use crate::sharding::ddl::Ddl;
+use crate::commands::shardsvr::ddl::Ddl;
 use pando_access::Uninterrupted;
 use pando_command::request::missing;
 use pando_shard::ShardIdentity;

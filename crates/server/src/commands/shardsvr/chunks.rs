@@ -1,7 +1,7 @@
 //! `splitChunk` and `mergeChunks` on the shard that owns the chunks: it has the config servers do it, and learns what they made of it.
 
 use crate::commands::prelude::*;
-use crate::sharding::ddl::{Ddl, append_majority};
+use crate::commands::shardsvr::ddl::{Ddl, append_majority};
 use pando_bson::fields::missing;
 
 fn document<'a>(req: &Request<'a>, name: &'static str) -> Result<&'a RawDoc> {

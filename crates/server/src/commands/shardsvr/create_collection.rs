@@ -1,8 +1,8 @@
 //! `_shardsvrCreateCollection`: a router's `shardCollection`, for the primary shard of the database; and what other shards do for it.
 
 use crate::commands::prelude::*;
-use crate::sharding::ddl::Ddl;
-use crate::sharding::ddl::create_collection::Wanted;
+use crate::commands::shardsvr::ddl::Ddl;
+use crate::commands::shardsvr::ddl::create_collection::Wanted;
 use pando_base::Uuid;
 use pando_base::limits;
 use pando_command::request::missing;

@@ -1,7 +1,7 @@
 //! `_shardsvrDropCollection`: a router's `drop`, for the primary shard of the database; and what other shards do for it.
 
 use crate::commands::prelude::*;
-use crate::sharding::ddl::Ddl;
+use crate::commands::shardsvr::ddl::Ddl;
 use pando_base::Uuid;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {

@@ -1,7 +1,7 @@
 //! `_shardsvrDropDatabase`: a router's `dropDatabase`, for the primary shard; and what other shards do for it.
 
 use crate::commands::prelude::*;
-use crate::sharding::ddl::Ddl;
+use crate::commands::shardsvr::ddl::Ddl;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     server.upkeep.admission.before_write(ctx).await?;

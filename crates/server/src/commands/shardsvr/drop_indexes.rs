@@ -1,7 +1,7 @@
 //! `_shardsvrDropIndexes`: a router's `dropIndexes`, for the primary shard of the database, which has every shard do it that owns a part.
 
 use crate::commands::prelude::*;
-use crate::sharding::ddl::Ddl;
+use crate::commands::shardsvr::ddl::Ddl;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
@@ -17,8 +17,8 @@ pub(super) fn renamed(body: &RawDoc, name: &str) -> DocBuf {
     let mut b = DocBuilder::with_capacity(body.byte_len());
     for (i, e) in body.iter().enumerate() {
         match i {
-            0 => drop(b.value(name, e.value())),
-            _ => drop(b.elem(e)),
+            0 => _ = b.value(name, e.value()),
+            _ => _ = b.elem(e),
         }
     }
     b.finish()

@@ -1,10 +1,11 @@
 //! What a shard does for routers, config servers and other shards. Each command's arguments are read here; what is done stands in
-//! [`crate::sharding`].
+//! [`ddl`].
 
 mod add_shard;
 mod chunks;
 mod coll_mod;
 mod create_collection;
+pub(in crate::commands) mod ddl;
 mod drop_collection;
 mod drop_database;
 mod drop_indexes;

@@ -1,7 +1,7 @@
 //! `_flushRoutingTableCacheUpdates` and `_flushDatabaseCacheUpdates`: what this shard knows is read anew.
 
 use crate::commands::prelude::*;
-use crate::sharding::ddl::Ddl;
+use crate::commands::shardsvr::ddl::Ddl;
 
 pub(in crate::commands) async fn collection(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = Namespace::parse(req.first_str(req.name)?)?;

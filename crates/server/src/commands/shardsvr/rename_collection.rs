@@ -2,7 +2,7 @@
 //! to rename what other shards own parts of is not built.
 
 use crate::commands::prelude::*;
-use crate::sharding::ddl::Ddl;
+use crate::commands::shardsvr::ddl::Ddl;
 use pando_bson::fields::missing;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -28,7 +28,7 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let mut b = DocBuilder::new();
     b.str("renameCollection", from.as_str()).str("to", to);
     for option in ["dropTarget", "stayTemp"] {
-        req.body.elem(option).into_iter().for_each(|e| drop(b.elem(e)));
+        req.body.elem(option).into_iter().for_each(|e| _ = b.elem(e));
     }
     let body = b.finish();
     let request = Ddl::request("renameCollection", "admin", &body);

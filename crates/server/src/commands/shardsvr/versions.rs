@@ -1,7 +1,7 @@
 //! `getShardVersion` and `getDatabaseVersion` on a shard: what it knows, without asking anybody.
 
 use crate::commands::prelude::*;
-use crate::sharding::ddl::Ddl;
+use crate::commands::shardsvr::ddl::Ddl;
 use pando_shard::Known;
 use pando_shard::metadata::KnownDatabase;
 

@@ -1,6 +1,6 @@
 //! Where one operation goes: what is known of its collection and database at that moment, and by which tickets.
 
-use crate::CatalogCache;
+use crate::MetadataCache;
 use crate::tables::{KnownCollection, KnownDatabase};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::DocBuilder;
@@ -51,8 +51,8 @@ fn is_internal(db: &str) -> bool {
 }
 
 impl Route {
-    #[cfg(test)]
-    pub fn for_test(ns: Namespace, db: DatabaseEntry, table: Option<Arc<RoutingTable>>) -> Route {
+    /// One that nobody has read: for tests.
+    pub fn known(ns: Namespace, db: DatabaseEntry, table: Option<Arc<RoutingTable>>) -> Route {
         Route { ns, db: Arc::new(db), table, db_ticket: 1, ticket: 1 }
     }
     pub fn is_sharded(&self) -> bool {
@@ -106,7 +106,7 @@ impl Route {
     }
 }
 
-impl CatalogCache {
+impl MetadataCache {
     /// A database, by its name; 26 where there is none.
     pub async fn database(&self, name: &str) -> Result<(u64, Arc<DatabaseEntry>)> {
         if is_internal(name) {

@@ -1,6 +1,6 @@
 //! Shards by their names: read at the start, when one is missing, and when somebody tells of a newer topology (SH-REG-1).
 
-use crate::CatalogCache;
+use crate::MetadataCache;
 use crate::fetch::by_id;
 use crate::reads::Ask;
 use pando_base::{Result, Timestamp};
@@ -9,7 +9,7 @@ use pando_fleet::{SetMonitor, Shard, ShardEntry, Shards};
 use pando_routing::ShardId;
 use std::sync::Arc;
 
-impl CatalogCache {
+impl MetadataCache {
     /// Reads `config.shards`.
     pub async fn refresh_shards(&self) -> Result<Arc<Shards>> {
         // What is read is at least as new as what was known before.

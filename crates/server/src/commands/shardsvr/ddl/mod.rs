@@ -9,19 +9,17 @@
 //! leaves collections that nobody routes to, which the next attempt takes over.
 //!
 //! * [`create_collection`], [`drop_collection`], [`drop_database`], [`everywhere`] — one definition each;
-//! * [`participant`] — what other shards do;
-//! * [`locks`] — one definition at a time for each name.
+//! * [`participant`] — what other shards do.
 
 pub(crate) mod create_collection;
 pub(crate) mod drop_collection;
 pub(crate) mod drop_database;
 pub(crate) mod everywhere;
-pub(crate) mod locks;
 pub(crate) mod participant;
 pub(crate) mod section;
 
-use super::{Cluster, Sharding};
 use crate::Server;
+use crate::sharding::{Cluster, Sharding};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::concern::Provenance;
@@ -61,7 +59,7 @@ impl<'a> Ddl<'a> {
     pub(crate) async fn on_shard(&self, shard: &ShardId, body: &RawDoc) -> Result<DocBuf> {
         let set = self.cluster.catalog.set_of(shard).await?;
         let primary = ReadPreference::default();
-        let limit = pando_catalog_cache::limit();
+        let limit = pando_metadata_cache::limit();
         let call = self.cluster.fleet.call(&set, &primary, body, &[], Retry::Idempotent, limit);
         Ok(self.ctx.interruptible(call).await??.reply)
     }

@@ -7,7 +7,7 @@ use crate::commands;
 use pando_access::{Collection, Index};
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
 use pando_bson::{DocBuilder, RawDoc, Value};
-use pando_catalog_cache::Ask;
+use pando_metadata_cache::Ask;
 use pando_routing::initial::Beginning;
 use pando_routing::zones::{ZoneRange, Zones};
 use pando_routing::{Chunk, ChunkVersion, CollectionEntry, Generation, ShardId, ShardKey};

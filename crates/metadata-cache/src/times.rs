@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 
 /// The newest of each time that anybody told.
 #[derive(Default)]
-pub(crate) struct Times {
+pub struct Times {
     cluster: Mutex<(Timestamp, Signature)>,
     config: AtomicU64,
     topology: AtomicU64,
@@ -23,26 +23,43 @@ pub(crate) struct Times {
 
 impl Times {
     /// `$clusterTime`, with its proof.
-    pub(crate) fn cluster(&self) -> (Timestamp, Signature) {
+    pub fn cluster(&self) -> (Timestamp, Signature) {
         *lock(&self.cluster)
     }
     /// Takes in a time, if it is newer.
-    pub(crate) fn advance_cluster(&self, time: Timestamp, signature: Signature) {
+    pub fn advance_cluster(&self, time: Timestamp, signature: Signature) {
         let mut known = lock(&self.cluster);
         if time > known.0 {
             *known = (time, signature);
         }
     }
     /// What config servers must have reached before they are read.
-    pub(crate) fn config(&self) -> Timestamp {
+    pub fn config(&self) -> Timestamp {
         Timestamp(self.config.load(SeqCst))
     }
     /// When shards were added or removed last.
-    pub(crate) fn topology(&self) -> Timestamp {
+    pub fn topology(&self) -> Timestamp {
         Timestamp(self.topology.load(SeqCst))
     }
+    /// Takes in what somebody has told, where it is newer.
+    pub fn advance(&self, config: Option<Timestamp>, topology: Option<Timestamp>) {
+        self.config.fetch_max(config.map_or(0, |t| t.0), SeqCst);
+        self.topology.fetch_max(topology.map_or(0, |t| t.0), SeqCst);
+    }
+    /// What is known of the cluster's metadata, for a reply to another node.
+    pub fn append(&self, reply: &mut DocBuilder) {
+        for (name, time) in [("$configTime", self.config()), ("$topologyTime", self.topology())] {
+            if !time.is_zero() {
+                reply.timestamp(name, time);
+            }
+        }
+    }
+    /// For a pool of connections of a node that keeps its cluster time elsewhere.
+    pub fn gossips_of_metadata(self: &Arc<Times>) -> Vec<Arc<dyn Gossip>> {
+        self.gossips().split_off(1)
+    }
     /// For a pool of connections.
-    pub(crate) fn gossips(self: &Arc<Times>) -> Vec<Arc<dyn Gossip>> {
+    pub fn gossips(self: &Arc<Times>) -> Vec<Arc<dyn Gossip>> {
         vec![
             Arc::new(OfCluster(self.clone())),
             Arc::new(Other { field: "$configTime", times: self.clone(), of: |t| &t.config }),

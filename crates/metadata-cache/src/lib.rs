@@ -50,15 +50,15 @@ impl ConfigServers {
 }
 
 /// See the module text.
-pub struct CatalogCache {
+pub struct MetadataCache {
     pub config: Arc<ConfigServers>,
     pub registry: Registry,
     databases: Shelf<KnownDatabase>,
     collections: Shelf<KnownCollection>,
 }
 
-impl CatalogCache {
-    pub fn new(env: &Env, config: Arc<ConfigServers>) -> CatalogCache {
+impl MetadataCache {
+    pub fn new(env: &Env, config: Arc<ConfigServers>) -> MetadataCache {
         let registry = Registry::new(config.fleet.monitors.clone());
         let servers = config.clone();
         let databases = Shelf::new(
@@ -70,7 +70,7 @@ impl CatalogCache {
             Box::pin(fetch::collection(servers.clone(), ns, since))
         };
         let collections = Shelf::new(env.clone(), Arc::new(fetch));
-        CatalogCache { config, registry, databases, collections }
+        MetadataCache { config, registry, databases, collections }
     }
     /// How many databases and collections are known.
     pub fn known(&self) -> (usize, usize) {

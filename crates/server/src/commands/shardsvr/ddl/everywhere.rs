@@ -3,7 +3,7 @@
 use super::{Ddl, append_majority};
 use pando_base::{Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
-use pando_catalog_cache::Route;
+use pando_metadata_cache::Route;
 use pando_routing::ShardId;
 
 impl Ddl<'_> {

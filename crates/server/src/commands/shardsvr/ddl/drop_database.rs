@@ -3,7 +3,7 @@
 use super::{Ddl, append_majority};
 use pando_base::{Namespace, Result};
 use pando_bson::DocBuilder;
-use pando_catalog_cache::Ask;
+use pando_metadata_cache::Ask;
 use pando_shard::metadata::KnownDatabase;
 
 impl Ddl<'_> {

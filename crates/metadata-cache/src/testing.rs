@@ -59,5 +59,5 @@ pub(crate) fn table(chunks: &[(&str, Option<i32>)]) -> Arc<RoutingTable> {
 pub(crate) fn route(table: Option<Arc<RoutingTable>>) -> Route {
     let version = DatabaseVersion { uuid: Uuid([7; 16]), timestamp: Timestamp::new(1, 1), last_mod: 1 };
     let db = DatabaseEntry { name: "d".to_owned(), primary: ShardId::new("a"), version };
-    Route::for_test(Namespace::unchecked("d", "c"), db, table)
+    Route::known(Namespace::unchecked("d", "c"), db, table)
 }
