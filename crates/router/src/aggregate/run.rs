@@ -13,7 +13,7 @@ use crate::remote::stale::Tries;
 use crate::remote::{View, handed_on};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
-use pando_command::{OpCtx, Reply, Request};
+use pando_command::{OpCtx, ReadLevel, Reply, Request};
 use pando_metadata_cache::{Route, Target};
 use pando_query::QueryCtx;
 use pando_query::stage::{
@@ -196,6 +196,12 @@ async fn merge(
     (front, last): (DocBuf, DocBuf),
     elsewhere: bool,
 ) -> Result<Done> {
+    if ctx.read_concern.level() == ReadLevel::Linearizable {
+        let given = ctx.read_concern.shell_text();
+        let why = "$merge cannot be used with a 'linearizable' read concern level";
+        let text = format!("Command aggregate does not support {given} :: caused by :: {why}");
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
     let q = router.query_ctx(ctx, route.table.as_deref(), asked.args.collation, asked.args.let_vars)?;
     Pipeline::parse(asked.args.pipeline, &q)?;
     let sink = Pipeline::parse(&last, &q)?.take_sink();
