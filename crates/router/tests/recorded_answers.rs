@@ -56,7 +56,7 @@ fn judge(reports: &[Report]) {
     let differ: Vec<String> = reports
         .iter()
         .flat_map(|r| &r.unexplained)
-        .map(|d| format!("{} {:?}\n  want {:.3000}\n  got  {:.3000}", d.id, d.kind, d.want, d.got))
+        .map(|d| format!("{} {:?}\n  want {:.600}\n  got  {:.600}", d.id, d.kind, d.want, d.got))
         .collect();
     println!(
         "{} cases, {} left out, {} differ in text only, {} explained, {} differ",
@@ -68,7 +68,7 @@ fn judge(reports: &[Report]) {
     );
     if std::env::var("GOLDENS_TEXTS").is_ok() {
         for d in reports.iter().flat_map(|r| &r.messages) {
-            println!("{} {:?}\n  want {:.3000}\n  got  {:.3000}", d.id, d.kind, d.want, d.got);
+            println!("{} {:?}\n  want {:.600}\n  got  {:.600}", d.id, d.kind, d.want, d.got);
         }
     }
     assert!(differ.is_empty(), "{} cases differ:\n{}", differ.len(), differ.join("\n"));
