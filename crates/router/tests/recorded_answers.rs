@@ -12,7 +12,7 @@ use pando_testserver::{Cluster, pause, run};
 use std::sync::Mutex;
 
 /// Every how manyth case is asked unless somebody says otherwise.
-const STEP: usize = 60;
+const STEP: usize = 120;
 
 fn asked(topic: &str) -> bool {
     match std::env::var("GOLDENS_TOPICS") {
