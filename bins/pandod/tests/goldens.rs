@@ -5,7 +5,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 use pando_testkit::client::Client;
-use pando_testkit::goldens::{Explained, Report, Setups, run_topic, topics};
+use pando_testkit::goldens::{Explained, Report, Setups, Way, run_topic, topics};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ fn replay_all(step: usize, explained: &Explained) -> Vec<Report> {
                 let server = Server::start(n);
                 loop {
                     let Some(topic) = left.lock().unwrap().pop() else { break };
-                    let report = run_topic(&server.host_port, &topic, step, setups, explained);
+                    let report = run_topic(&server.host_port, &topic, step, setups, explained, Way::Set);
                     done.lock().unwrap().push(report);
                 }
             });
@@ -104,7 +104,7 @@ fn replay_all(step: usize, explained: &Explained) -> Vec<Report> {
 #[test]
 fn answers_are_those_of_a_real_server() {
     let step = std::env::var("GOLDENS_STEP").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
-    let explained = Explained::read();
+    let explained = Explained::read(&["explained.json"]);
     let reports = replay_all(step, &explained);
     let cases: usize = reports.iter().map(|r| r.cases).sum();
     let differ: Vec<String> = reports

@@ -5,15 +5,19 @@
 
 use crate::Access;
 use bytes::Bytes;
-use pando_base::{Namespace, Result, Timestamp};
+use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
+use pando_bson::DocBuilder;
+use pando_catalog::ResolvedView;
 use pando_command::{OpCtx, Versions};
 use pando_query::source::{
     CollectionInfo, IndexCursor, IndexScan, Owned, RecordCursor, RecordId, RecordScan, Source,
 };
+use pando_query::stage::involved;
 use pando_routing::ChunkVersion;
 use pando_routing::check::Access as Kind;
-use pando_shard::metadata::Refusal;
+use pando_shard::metadata::{Known, Refusal};
 use pando_shard::{FilteringMetadata, OwnedDocuments};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Which documents of a collection an operation may see; `None` is all of them.
@@ -36,6 +40,50 @@ impl Access {
             refusal.error
         })
     }
+    /// A view of what lies on several shards, or that joins such, is read by whoever has routed the request: it is told what the
+    /// view stands for (169).
+    pub(crate) fn check_below(&self, ctx: &OpCtx, view: &ResolvedView) -> Result<()> {
+        let Some(metadata) = &self.placement else { return Ok(()) };
+        if Versions::of(ctx).is_none() {
+            return Ok(());
+        }
+        for ns in self.below(view) {
+            if let Known::Sharded(_) = metadata.known(&ns) {
+                return Err(stands_for(view));
+            }
+            self.placed(ctx, &ns, Kind::Read)?;
+        }
+        Ok(())
+    }
+    /// What the stages of a request read beside its own collection; views are seen through. Whoever knows that such a collection
+    /// lies on several shards reads it itself.
+    pub fn check_beside(&self, ctx: &OpCtx, ns: &Namespace) -> Result<()> {
+        if self.placement.is_none() || Versions::of(ctx).is_none() {
+            return Ok(());
+        }
+        let all = match self.catalog.snapshot().resolve_view(ns) {
+            Ok(Some(view)) => self.below(&view),
+            // What cannot be resolved is told where it is read.
+            Ok(None) | Err(_) => BTreeSet::from([ns.clone()]),
+        };
+        all.iter().try_for_each(|ns| self.placed(ctx, ns, Kind::Read).map(drop))
+    }
+    /// The collections that a view comes down to, those that it joins included.
+    fn below(&self, view: &ResolvedView) -> BTreeSet<Namespace> {
+        let snapshot = self.catalog.snapshot();
+        let (mut found, mut left) = (BTreeSet::new(), vec![view.clone()]);
+        while let Some(view) = left.pop() {
+            let mut names = BTreeSet::new();
+            involved(&view.pipeline, &mut names);
+            let beside = names.into_iter().filter_map(|name| Namespace::new(view.ns.db(), name).ok());
+            for ns in beside.chain([view.ns.clone()]) {
+                if found.insert(ns.clone()) {
+                    left.extend(snapshot.resolve_view(&ns).ok().flatten());
+                }
+            }
+        }
+        found
+    }
     /// The same of a definition: nothing but the database's version matters.
     pub(crate) fn placed_in_database(&self, ctx: &OpCtx, db: &str) -> Result<()> {
         let Some((metadata, received)) = self.placement.as_ref().zip(ctx.database_version) else {
@@ -46,6 +94,19 @@ impl Access {
             refusal.error
         })
     }
+}
+
+/// The error that carries a view's meaning.
+fn stands_for(view: &ResolvedView) -> Error {
+    let mut b = DocBuilder::new();
+    b.doc("resolvedView", |d| {
+        d.str("ns", view.ns.as_str()).raw_array("pipeline", &view.pipeline);
+        if let Some(collation) = &view.collation {
+            d.raw_doc("collation", collation);
+        }
+    });
+    let text = "Resolved views on sharded collections must be executed by mongos";
+    Error::new(ErrorCode::CommandOnShardedViewNotSupportedOnMongod, text).with_extra(b.finish().into_bytes())
 }
 
 /// The judgement on one collection.

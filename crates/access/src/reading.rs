@@ -99,6 +99,7 @@ impl Access {
             Reading::View(view) => view,
         };
         let Some(resolved) = snapshot.resolve_view(ns)? else { return Ok(none(ns)) };
+        self.check_below(ctx, &resolved)?;
         let coll = match self.read(ctx, &resolved.ns, at)? {
             Reading::Collection(coll) => Some(coll),
             Reading::View(_) | Reading::Missing => None,

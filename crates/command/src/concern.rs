@@ -80,7 +80,11 @@ impl ReadConcern {
                 ("afterOpTime", Value::Document(d)) => rc.after_op_time = Some(op_time(d)?),
                 ("afterOpTime", v) => return Err(had_wrong_type("afterOpTime", "object", &v)),
                 ("provenance", Value::Null | Value::Undefined) => {}
-                ("provenance", v) => check_provenance("ReadConcernArgs::parse", &v)?,
+                ("provenance", v) => {
+                    check_provenance("ReadConcernArgs::parse", &v)?;
+                    // A router says what it takes where the client says nothing.
+                    rc.given = v.as_str() != Some(Provenance::ImplicitDefault.text());
+                }
                 ("allowTransactionTableSnapshot", _) => {}
                 ("level", v) => return Err(had_wrong_type("level", "string", &v)),
                 (name @ ("afterClusterTime" | "atClusterTime"), v) => {

@@ -23,9 +23,9 @@ impl Versions {
     pub fn is_none(&self) -> bool {
         self.shard.is_none() && self.database.is_none()
     }
-    /// Whether the shard version is that of this collection.
+    /// Whether the shard version is that of this collection. Some commands name it with its database (`dataSize`).
     pub fn speaks_of(&self, ns: &Namespace) -> bool {
-        self.target.as_deref() == Some(ns.coll())
+        self.target.as_deref().is_some_and(|target| target == ns.coll() || target == ns.as_str())
     }
     /// The name that a command has first, also of one that is explained.
     pub(crate) fn target_of(body: &RawDoc) -> Option<Arc<str>> {

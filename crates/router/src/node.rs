@@ -54,8 +54,8 @@ impl Node for Router {
                     }
                     Ok(())
                 }
-                // Another router may have begun what is committed here.
-                Err(_) if ctx.command == "commitTransaction" => Ok(()),
+                // Another router may have begun what is committed here; what is wrong with the command is told first.
+                Err(_) if pando_command::ends_transaction(ctx.command) => Ok(()),
                 Err(e) => Err(e),
             }
         })

@@ -130,6 +130,12 @@ impl Transaction {
 }
 
 /// 251.
+/// Nobody has begun it here.
+pub(crate) fn unknown(number: i64) -> Error {
+    let text = format!("cannot continue txnId -1 for session with txnId {number}");
+    Error::new(ErrorCode::NoSuchTransaction, text)
+}
+
 pub(crate) fn gone(number: i64) -> Error {
     let text = format!("Transaction {number} has been aborted.");
     Error::new(ErrorCode::NoSuchTransaction, text)
@@ -173,10 +179,7 @@ impl Transactions {
                 Ok(known)
             }
             Some(known) if known.number > number => Err(too_old(number, known.number)),
-            _ => {
-                let text = format!("cannot continue txnId -1 for session with txnId {number}");
-                Err(Error::new(ErrorCode::NoSuchTransaction, text))
-            }
+            _ => Err(unknown(number)),
         }
     }
     /// Those that nobody has used for so long are forgotten.

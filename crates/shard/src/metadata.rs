@@ -229,5 +229,8 @@ impl FilteringMetadata {
 
 /// Collections of the server's own belong to their shard, but for the sessions.
 fn is_never_sharded(ns: &Namespace) -> bool {
-    matches!(ns.db(), "admin" | "local") || (ns.db() == "config" && ns.coll() != "system.sessions")
+    matches!(ns.db(), "admin" | "local")
+        || (ns.db() == "config" && ns.coll() != "system.sessions")
+        // What `$out` fills.
+        || ns.coll().starts_with("tmp.agg_out.")
 }

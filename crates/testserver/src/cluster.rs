@@ -87,6 +87,10 @@ impl Cluster {
     pub async fn router(&self, i: usize) -> Client {
         Client::connect(self.routers[i].port).await
     }
+    /// Where a router listens.
+    pub fn router_port(&self, i: usize) -> u16 {
+        self.routers[i].port
+    }
     fn shard_port(&self, i: usize) -> u16 {
         self.shards[i].1.as_ref().expect("it runs").port
     }

@@ -140,12 +140,15 @@ pub struct Explained {
 }
 
 impl Explained {
-    pub fn read() -> Explained {
-        let text = std::fs::read_to_string(folder().join("explained.json")).expect("explained.json");
-        let list = extjson::parse_value(&text).expect("explained.json is JSON");
-        Explained {
-            entries: list.as_array().expect("a list").iter().filter_map(|e| e.as_doc().cloned()).collect(),
+    /// The files of these names in `tests/differential`.
+    pub fn read(files: &[&str]) -> Explained {
+        let mut entries = Vec::new();
+        for file in files {
+            let text = std::fs::read_to_string(folder().join(file)).expect("a list of accepted differences");
+            let list = extjson::parse_value(&text).expect("the list is JSON");
+            entries.extend(list.as_array().expect("a list").iter().filter_map(|e| e.as_doc().cloned()));
         }
+        Explained { entries }
     }
 
     /// `topics` and `cases` name what an entry is about; patterns are whole topics (`match.regex/.*`).

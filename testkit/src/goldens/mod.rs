@@ -6,9 +6,11 @@
 mod case;
 mod normal;
 mod replay;
+mod way;
 
 pub use case::{Case, Explained, Setups};
 pub use replay::{Difference, Kind, Replay};
+pub use way::Way;
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +19,12 @@ pub struct Report {
     pub topic: String,
     pub cases: usize,
     /// Same code, other text.
-    pub messages: usize,
+    pub messages: Vec<Difference>,
     /// Ids of the cases with an accepted difference.
     pub explained: Vec<String>,
     pub unexplained: Vec<Difference>,
+    /// Cases that have no meaning on this way.
+    pub left_out: usize,
 }
 
 /// `tests/differential` of this workspace.
@@ -45,22 +49,27 @@ pub fn run_topic(
     step: usize,
     setups: &Setups,
     explained: &Explained,
+    way: Way,
 ) -> Report {
-    let cases: Vec<Case> = case::read_topic(topic).into_iter().step_by(step).collect();
-    let mut replay = Replay::new(host_port, setups);
+    let mut cases: Vec<Case> = case::read_topic(topic).into_iter().step_by(step).collect();
+    let all = cases.len();
+    cases.retain(|case| !way.leaves_out(case));
+    let mut replay = Replay::new(host_port, setups, way);
     replay.fresh();
     let mut report = Report {
         topic: topic.to_owned(),
         cases: cases.len(),
-        messages: 0,
+        messages: Vec::new(),
         explained: Vec::new(),
         unexplained: Vec::new(),
+        left_out: all - cases.len(),
     };
     for case in &cases {
         match replay.check(case) {
             None => {}
+            Some(d) if d.kind == Kind::Absent => report.left_out += 1,
             Some(d) if explained.covers(&case.id, d.kind.name()) => report.explained.push(d.id),
-            Some(d) if d.kind == Kind::Message => report.messages += 1,
+            Some(d) if d.kind == Kind::Message => report.messages.push(d),
             Some(d) => report.unexplained.push(d),
         }
     }

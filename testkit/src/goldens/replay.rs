@@ -1,5 +1,6 @@
 //! Asking a server what the real one was asked, and comparing.
 
+use super::Way;
 use super::case::{Case, Setups};
 use super::normal::{VOLATILE, line, normal, normal_doc};
 use crate::client::Client;
@@ -30,6 +31,8 @@ pub enum Kind {
     Oplog,
     /// No answer.
     Crash,
+    /// A router has no such command.
+    Absent,
 }
 
 impl Kind {
@@ -45,6 +48,7 @@ impl Kind {
             Kind::Pre => "pre",
             Kind::Oplog => "oplog",
             Kind::Crash => "crash",
+            Kind::Absent => "absent",
         }
     }
 }
@@ -74,6 +78,7 @@ pub struct Replay<'a> {
     host_port: String,
     client: Client,
     setups: &'a Setups,
+    way: Way,
     loaded: BTreeSet<String>,
     /// The case before left a plain collection, which is emptied more cheaply than made anew.
     plain: bool,
@@ -109,11 +114,12 @@ fn soften(v: &Bson) -> Bson {
 }
 
 impl<'a> Replay<'a> {
-    pub fn new(host_port: &str, setups: &'a Setups) -> Replay<'a> {
+    pub fn new(host_port: &str, setups: &'a Setups, way: Way) -> Replay<'a> {
         Replay {
             host_port: host_port.to_owned(),
             client: connect(host_port),
             setups,
+            way,
             loaded: BTreeSet::new(),
             plain: false,
         }
@@ -141,7 +147,7 @@ impl<'a> Replay<'a> {
                 let want = line(&Bson::Document(case.expect.clone()));
                 Some(Difference { id: case.id.clone(), kind: Kind::Crash, want, got: e.to_string() })
             }
-            Ok(got) => compare(case, &docs, &got),
+            Ok(got) => compare(case, &docs, &got, self.way),
         }
     }
 
@@ -164,9 +170,18 @@ impl<'a> Replay<'a> {
             let cmd = doc! { "createIndexes": name, "indexes": [ix.clone()] };
             assert!(is_ok(&self.ask(DB, &cmd)), "index of data set {name}");
         }
+        self.spread(name);
         let cmd = doc! { "insert": name, "documents": self.setups.docs(name).to_vec() };
         let r = self.ask(DB, &cmd);
         assert!(is_ok(&r) && r.get("writeErrors").is_none(), "loading data set {name}: {r:?}");
+    }
+
+    /// A collection that is about to be filled is put on all shards, where its definition allows that.
+    fn spread(&mut self, name: &str) {
+        if self.way == Way::Sharded {
+            let ns = format!("{DB}.{name}");
+            self.ask("admin", &doc! { "shardCollection": ns, "key": doc! { "_id": "hashed" } });
+        }
     }
 
     fn answer(&mut self, case: &Case) -> std::io::Result<Got> {
@@ -176,11 +191,14 @@ impl<'a> Replay<'a> {
             let main = self.reply_to(case)?;
             return Ok(Got { main, ..Got::default() });
         }
-        self.clear(case)?;
+        let emptied = self.clear(case)?;
         for p in &case.before {
             let mut p = p.clone();
             let db = p.remove("$db");
             self.client.command(db.as_ref().and_then(Bson::as_str).unwrap_or(DB), &p)?;
+        }
+        if !emptied && (!case.docs.is_empty() || case.is_plain_write()) {
+            self.spread(WRITES);
         }
         if !case.docs.is_empty() {
             let cmd = doc! { "insert": WRITES, "documents": case.docs.clone() };
@@ -193,7 +211,7 @@ impl<'a> Replay<'a> {
                 got.pre.push(r.get("code").map(line).unwrap_or_default());
             }
         }
-        let since = if case.oplog { self.last_entry()? } else { None };
+        let since = if case.oplog && self.way == Way::Set { self.last_entry()? } else { None };
         got.main = self.reply_to(case)?;
         if let Some(since) = since {
             got.oplog = Some(self.entries_after(since)?);
@@ -209,16 +227,17 @@ impl<'a> Replay<'a> {
         Ok(got)
     }
 
-    /// Leaves no documents in `w`.
-    fn clear(&mut self, case: &Case) -> std::io::Result<()> {
+    /// Leaves no documents in `w`. Whether it is still there.
+    fn clear(&mut self, case: &Case) -> std::io::Result<bool> {
         let was_plain = std::mem::replace(&mut self.plain, case.is_plain_write());
         if was_plain && self.plain {
             let all = doc! { "q": doc! {}, "limit": 0 };
             if is_ok(&self.client.command(DB, &doc! { "delete": WRITES, "deletes": [all] })?) {
-                return Ok(());
+                return Ok(true);
             }
         }
-        self.client.command(DB, &doc! { "drop": WRITES }).map(drop)
+        self.client.command(DB, &doc! { "drop": WRITES })?;
+        Ok(false)
     }
 
     fn last_entry(&mut self) -> std::io::Result<Option<Bson>> {
@@ -243,9 +262,9 @@ impl<'a> Replay<'a> {
         }
         let r = self.client.command(&case.db, &case.cmd)?;
         Ok(match is_ok(&r) {
-            true if case.shape => plain(&shape_of(&r), false),
+            true if case.shape => plain(&shape_of(&self.way.settled(r)), false),
             true => plain(&Document::new(), false),
-            false => error(&r),
+            false => error(&self.way.settled(r)),
         })
     }
     /// One command's answer with its cursor read to the end (or, when `raw`, only its first batch).
@@ -255,16 +274,17 @@ impl<'a> Replay<'a> {
         let mut batch = "firstBatch";
         loop {
             if !is_ok(&r) {
-                return Ok(error(&r));
+                return Ok(error(&self.way.settled(r)));
             }
             let Some(cursor) = r.get("cursor").and_then(Bson::as_doc).filter(|c| c.get(batch).is_some())
             else {
-                return Ok(plain(&r, cmd.get("distinct").is_some()));
+                return Ok(plain(&self.way.settled(r), cmd.get("distinct").is_some()));
             };
             rows.extend_from_slice(list(cursor, batch));
             let id = cursor.get("id").cloned().unwrap_or(Bson::Int64(0));
             let open = id.as_i64() != Some(0);
             if raw || !open {
+                rows.retain(|row| !self.way.is_of_its_own(row));
                 let mut out = lines(&rows);
                 if unordered {
                     out.sort();
@@ -346,7 +366,7 @@ fn plain(r: &Document, distinct: bool) -> Answer {
 }
 
 /// The recorded answer in the same form.
-fn wanted(e: &Document, docs: &[Bson], distinct: bool, unordered: bool) -> Answer {
+fn wanted(e: &Document, docs: &[Bson], distinct: bool, unordered: bool, way: Way) -> Answer {
     if let Some([code, text]) = e.get("err").and_then(Bson::as_array) {
         let code = if matches!(code, Bson::Null) { String::new() } else { line(code) };
         let text = if matches!(text, Bson::Null) { String::new() } else { line(text) };
@@ -356,7 +376,7 @@ fn wanted(e: &Document, docs: &[Bson], distinct: bool, unordered: bool) -> Answe
         };
     }
     if let Some(Bson::Document(d)) = e.get("reply") {
-        return plain(d, distinct);
+        return plain(&way.settled(d.clone()), distinct);
     }
     let mut rows = if e.get("ids").is_some() {
         let id_of = |d: &Bson| d.as_doc().and_then(|d| d.get("_id")).map(line).unwrap_or_default();
@@ -379,7 +399,7 @@ fn wanted(e: &Document, docs: &[Bson], distinct: bool, unordered: bool) -> Answe
 }
 
 /// How two answers differ.
-fn between(want: &Answer, got: &Answer) -> Option<Kind> {
+fn between(want: &Answer, got: &Answer, case: &Case, way: Way) -> Option<Kind> {
     match (&want.error, &got.error) {
         (Some(w), Some(g)) => {
             if w.0 != g.0 {
@@ -390,20 +410,27 @@ fn between(want: &Answer, got: &Answer) -> Option<Kind> {
                 (w.1 != g.1).then_some(Kind::Message)
             }
         }
-        (None, None) if want.rows != got.rows || want.open != got.open => Some(Kind::Result),
+        (None, None)
+            if !way.same_rows(case, want.rows.as_deref(), got.rows.as_deref()) || want.open != got.open =>
+        {
+            Some(Kind::Result)
+        }
         (None, None) if want.reply == got.reply => None,
         (None, None) => Some(if want.soft == got.soft { Kind::Message } else { Kind::Result }),
         _ => Some(Kind::Result),
     }
 }
 
-fn compare(case: &Case, docs: &[Bson], got: &Got) -> Option<Difference> {
+fn compare(case: &Case, docs: &[Bson], got: &Got, way: Way) -> Option<Difference> {
     let say = |kind, want: String, got: String| Some(Difference { id: case.id.clone(), kind, want, got });
-    let want = wanted(&case.expect, docs, case.cmd.get("distinct").is_some(), case.unordered);
+    let want = wanted(&case.expect, docs, case.cmd.get("distinct").is_some(), case.unordered, way);
     let mut soft = None;
-    match between(&want, &got.main) {
+    match between(&want, &got.main, case, way) {
         None => {}
         Some(Kind::Message) => soft = say(Kind::Message, format!("{want:?}"), format!("{:?}", got.main)),
+        Some(_) if got.main.error.as_ref().is_some_and(|(code, text, _)| way.has_no(case, code, text)) => {
+            return say(Kind::Absent, format!("{want:?}"), format!("{:?}", got.main));
+        }
         Some(k) => return say(k, format!("{want:?}"), format!("{:?}", got.main)),
     }
     let after = match case.expect.get("after") {
@@ -412,13 +439,13 @@ fn compare(case: &Case, docs: &[Bson], got: &Got) -> Option<Difference> {
         _ => None,
     };
     if let Some(w) = after
-        && got.after.as_ref() != Some(&w)
+        && !way.same_rows(case, got.after.as_deref(), Some(&w))
     {
         return say(Kind::After, format!("{w:?}"), format!("{:?}", got.after));
     }
     for (w, g) in list(&case.expect, "then").iter().filter_map(Bson::as_doc).zip(&got.then) {
-        let w = wanted(w, docs, false, false);
-        match between(&w, g) {
+        let w = wanted(w, docs, false, false, way);
+        match between(&w, g, case, way) {
             None => {}
             Some(Kind::Message) => soft = soft.or(say(Kind::Message, format!("{w:?}"), format!("{g:?}"))),
             Some(_) => return say(Kind::Then, format!("{w:?}"), format!("{g:?}")),

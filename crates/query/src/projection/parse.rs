@@ -333,7 +333,8 @@ pub fn positional_path(path: &str) -> Result<Option<&str>> {
 const SORT_KEY: &str = "$sortKey";
 
 fn is_sort_key(path: &str, v: Value<'_>) -> bool {
-    let wanted = |d: &RawDoc| d.get("$meta").and_then(|v| v.as_str()) == Some("sortKey");
+    let meta = |d: &RawDoc| d.get("$meta").and_then(|v| v.as_str().map(str::to_owned));
+    let wanted = |d: &RawDoc| matches!(meta(d).as_deref(), Some("sortKey" | "geoNearDistance"));
     path == SORT_KEY && matches!(v, Value::Document(d) if wanted(d))
 }
 

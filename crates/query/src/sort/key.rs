@@ -203,7 +203,10 @@ mod tests {
         // Without one they are as they are.
         let pattern = Arc::new(SortPattern::parse(&doc! { "a": 1 }.to_raw()).unwrap());
         let mut plain = SortKeys::new(pattern, None);
-        assert_eq!(plain.values(&doc! { "a": ["b", "A"] }.to_raw(), None).unwrap(), doc! { "0": "A" }.to_raw());
+        assert_eq!(
+            plain.values(&doc! { "a": ["b", "A"] }.to_raw(), None).unwrap(),
+            doc! { "0": "A" }.to_raw()
+        );
     }
 
     fn order(spec: Document, docs: &[Document]) -> Vec<i64> {

@@ -27,7 +27,7 @@ use super::transform::{Reshape, project};
 use crate::expr::ParseCtx;
 use crate::sort::SortPattern;
 use pando_base::Result;
-use pando_bson::{DocBuf, DocBuilder, Value};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use std::sync::Arc;
 
 /// The two parts of a pipeline.
@@ -174,7 +174,11 @@ impl Pipeline {
         let both = |stage: Stage, order| Halves { shard: Some(stage), merger: None, order };
         Ok(match &stage.spec {
             // A plan can do a sort by fields, and the merger find their values again.
-            Spec::Sort(sort) if !sort.keep_key && sort.pattern.parts.iter().all(|p| p.meta.is_none()) => {
+            Spec::Sort(sort)
+                if !sort.keep_key
+                    && sort.pattern.parts.iter().all(|p| p.meta.is_none())
+                    && !self.stages.iter().any(|s| asks_for_key(&s.text)) =>
+            {
                 let order = MergeOrder { pattern: sort.pattern.clone(), by: OrderedBy::Fields };
                 both(stage, Some(order))
             }
@@ -281,6 +285,15 @@ impl Pipeline {
         });
         stages.iter().map(of).chain(sink).max().unwrap_or(MergeHost::Anywhere)
     }
+}
+
+/// Whether `$meta: "sortKey"` is anywhere in it.
+fn asks_for_key(spec: &RawDoc) -> bool {
+    spec.iter().any(|e| match e.value() {
+        Value::String(what) => e.name() == "$meta" && what == "sortKey",
+        Value::Document(d) | Value::Array(d) => asks_for_key(d),
+        _ => false,
+    })
 }
 
 /// Who has documents of a source.

@@ -14,14 +14,10 @@ pub(crate) enum Plan {
     },
 }
 
-/// `all`: every shard, for stages that are about shards rather than documents.
-pub(crate) fn plan(
-    pipeline: &Pipeline,
-    route: &Route,
-    all: &[Target],
-    is_sharded: &dyn Fn(&str) -> bool,
-) -> Result<Plan> {
-    let split = pipeline.split(is_sharded)?;
+/// `all`: every shard, for stages that are about shards rather than documents. `spread`: something that is read besides lies on
+/// several shards. A shard reads beside its own collection what lies there as a whole, and nothing else: this router does the rest.
+pub(crate) fn plan(pipeline: &Pipeline, route: &Route, all: &[Target], spread: bool) -> Result<Plan> {
+    let split = pipeline.split(&|_| false)?;
     let mut targets = match split.asked {
         Asked::Nobody => Vec::new(),
         Asked::EachShard => all.to_vec(),
@@ -33,7 +29,7 @@ pub(crate) fn plan(
     // A part that looks beside the collection is done where it can be seen.
     let at_home = |target: &Target| match split.host {
         MergeHost::Anywhere | MergeHost::WithDisk => true,
-        MergeHost::AnyShard | MergeHost::Primary => target.shard == route.db.primary,
+        MergeHost::AnyShard | MergeHost::Primary => !spread && target.shard == route.db.primary,
     };
     if let (1, Asked::Owners) = (targets.len(), split.asked)
         && at_home(&targets[0])
@@ -63,7 +59,7 @@ mod tests {
         let holder = doc(&format!(r#"{{"p": {stages}}}"#));
         let list = holder.get("p").and_then(|v| v.as_array()).unwrap();
         let pipeline = Pipeline::parse(list, &QueryCtx::default()).unwrap();
-        match plan(&pipeline, &route, &[], &|_| false).unwrap() {
+        match plan(&pipeline, &route, &[], false).unwrap() {
             Plan::Whole(target) => format!("whole on {}", target.shard),
             Plan::Parts { targets, split } => format!("{} shards, {:?}", targets.len(), split.host),
         }

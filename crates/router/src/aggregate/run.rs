@@ -13,7 +13,7 @@ use crate::remote::stale::Tries;
 use crate::remote::{View, handed_on};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
-use pando_command::{OpCtx, Reply, Request};
+use pando_command::{OpCtx, ReadLevel, Reply, Request};
 use pando_metadata_cache::{Route, Target};
 use pando_query::QueryCtx;
 use pando_query::stage::{
@@ -83,7 +83,7 @@ async fn begin(router: &Router, ctx: &OpCtx, req: &Request<'_>, asked: &Asked<'_
         let Some(route) = router.catalog.route_if_any(&asked.ns).await? else {
             return without_database(router, ctx, req, asked);
         };
-        match attempt(router, ctx, req, &route, asked).await {
+        match attempt(router, ctx, req, &route, asked, tries.elsewhere()).await {
             Err(e) if tries.again(router, ctx, &route, &e).await => {}
             done => return done,
         }
@@ -124,34 +124,39 @@ async fn attempt(
     req: &Request<'_>,
     route: &Route,
     asked: &Asked<'_>,
+    elsewhere: bool,
 ) -> Result<Done> {
     match cut_merge(asked.args.pipeline).filter(|_| asked.explains.is_none()) {
-        Some((front, last)) => merge(router, ctx, req, route, asked, &front, &last).await,
-        None => answer(router, ctx, req, route, asked).await,
+        Some(cut) => merge(router, ctx, req, route, asked, cut, elsewhere).await,
+        None => answer(router, ctx, req, route, asked, elsewhere).await,
     }
 }
 
-/// Results for whoever asked.
+/// Results for whoever asked. `elsewhere`: what is read besides may lie on several shards, though it does not look so.
 async fn answer(
     router: &Router,
     ctx: &OpCtx,
     req: &Request<'_>,
     route: &Route,
     asked: &Asked<'_>,
+    elsewhere: bool,
 ) -> Result<Done> {
     let args = &asked.args;
     if asked.ns.as_str() == "admin.$cmd.aggregate" {
         return of_cluster(router, ctx, req, asked).await;
     }
-    let Some(table) = route.table.as_deref() else {
+    let table = route.table.as_deref();
+    let spread = joins_sharded(router, &asked.ns, args.pipeline, elsewhere).await?;
+    if table.is_none() && !spread {
         return whole(router, ctx, req, asked, &route.primary()).await;
-    };
-    let q = router.query_ctx(ctx, Some(table), args.collation, args.let_vars)?;
+    }
+    let q = router.query_ctx(ctx, table, args.collation, args.let_vars)?;
     let pipeline = Pipeline::parse(args.pipeline, &q)?;
-    let sharded = sharded_of(router, &asked.ns, args.pipeline).await?;
-    let all: Vec<Target> =
-        router.catalog.shards().await?.iter().map(|s| Route::part(table, &s.entry.id)).collect();
-    match plan(&pipeline, route, &all, &|ns| sharded.contains(ns))? {
+    let all = match table {
+        None => vec![route.primary()],
+        Some(t) => router.catalog.shards().await?.iter().map(|s| Route::part(t, &s.entry.id)).collect(),
+    };
+    match plan(&pipeline, route, &all, spread)? {
         Plan::Whole(target) => whole(router, ctx, req, asked, &target).await,
         Plan::Parts { split, targets } => {
             let own = own_documents(&pipeline, &q)?;
@@ -188,15 +193,21 @@ async fn merge(
     req: &Request<'_>,
     route: &Route,
     asked: &Asked<'_>,
-    front: &RawDoc,
-    last: &RawDoc,
+    (front, last): (DocBuf, DocBuf),
+    elsewhere: bool,
 ) -> Result<Done> {
+    if ctx.read_concern.level() == ReadLevel::Linearizable {
+        let given = ctx.read_concern.shell_text();
+        let why = "$merge cannot be used with a 'linearizable' read concern level";
+        let text = format!("Command aggregate does not support {given} :: caused by :: {why}");
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
     let q = router.query_ctx(ctx, route.table.as_deref(), asked.args.collation, asked.args.let_vars)?;
     Pipeline::parse(asked.args.pipeline, &q)?;
-    let sink = Pipeline::parse(last, &q)?.take_sink();
-    let args = AggregateArgs { pipeline: front, ..asked.args.clone() };
+    let sink = Pipeline::parse(&last, &q)?.take_sink();
+    let args = AggregateArgs { pipeline: &front, ..asked.args.clone() };
     let reading = Asked { named: asked.named.clone(), ns: asked.ns.clone(), args, explains: None };
-    match (answer(router, ctx, req, route, &reading).await?, sink) {
+    match (answer(router, ctx, req, route, &reading, elsewhere).await?, sink) {
         (Done::Cursor(cursor), Some(sink)) => {
             Writing { router, ctx, req, asked, q: &q }.run(sink, *cursor).await?;
             nothing(router, ctx)
@@ -227,18 +238,20 @@ async fn of_cluster(router: &Router, ctx: &OpCtx, req: &Request<'_>, asked: &Ask
     parts(router, ctx, req, asked, Parted { split, targets, q, own, here }).await
 }
 
-/// Which of the collections that stages name are sharded.
-async fn sharded_of(router: &Router, ns: &Namespace, pipeline: &RawDoc) -> Result<BTreeSet<String>> {
+/// Whether a collection that stages name is sharded, or may be.
+async fn joins_sharded(router: &Router, ns: &Namespace, pipeline: &RawDoc, may_be: bool) -> Result<bool> {
     let mut names = BTreeSet::new();
     involved(pipeline, &mut names);
-    let mut out = BTreeSet::new();
+    if may_be {
+        return Ok(!names.is_empty());
+    }
     for name in names {
         let Ok(other) = Namespace::new(ns.db(), name) else { continue };
         if router.catalog.route_if_any(&other).await?.is_some_and(|r| r.is_sharded()) {
-            out.insert(other.to_string());
+            return Ok(true);
         }
     }
-    Ok(out)
+    Ok(false)
 }
 
 /// One shard does everything.

@@ -49,6 +49,9 @@ pub(super) fn reply(router: &Router, said: Vec<Said>) -> Result<Reply> {
         Some(e) if stale(&e) => Err(e),
         Some(e) => {
             let mut extra = DocBuilder::new();
+            if let Ok(own) = RawDoc::validate(&e.extra) {
+                extra.elems_of(own);
+            }
             extra.raw_doc("raw", &raw);
             Err(e.with_extra(extra.finish().into_bytes()))
         }

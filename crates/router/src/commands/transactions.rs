@@ -4,7 +4,7 @@ use super::prelude::*;
 use crate::op;
 use crate::remote::envelope::append_session;
 use crate::remote::together::together;
-use crate::transactions::{Commit, Phase, gone};
+use crate::transactions::{Commit, Phase, gone, unknown};
 use pando_command::transaction_rules::check_is_within;
 use pando_request::{AbortTransactionArgs, CommitTransactionArgs};
 use pando_routing::ShardId;
@@ -35,8 +35,8 @@ async fn tell(
 
 pub(super) async fn commit(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     CommitTransactionArgs::parse(&req)?;
-    check_is_within("commitTransaction", &ctx.args)?;
     ctx.arguments_read()?;
+    check_is_within("commitTransaction", &ctx.args)?;
     let Some(transaction) = op::transaction(ctx) else { return recover(router, ctx, &req).await };
     match transaction.commit()? {
         Commit::Nobody => Ok(Reply::new()),
@@ -71,9 +71,7 @@ async fn recover(router: &Router, ctx: &OpCtx, req: &Request<'_>) -> Result<Repl
     let token = req.body.get("recoveryToken").and_then(|v| v.as_doc());
     let shard = token.and_then(|t| t.get("recoveryShardId")?.as_str().map(ShardId::new));
     let Some(shard) = shard else {
-        let number = ctx.txn_number.unwrap_or(0);
-        let text = format!("cannot continue txnId -1 for session with txnId {number}");
-        return Err(Error::new(ErrorCode::NoSuchTransaction, text));
+        return Err(unknown(ctx.txn_number.unwrap_or(0)));
     };
     let body = coordinate(ctx, req, &[]);
     Ok(handed_on(&tell(router, ctx, &shard, &body).await?.reply))
@@ -81,10 +79,10 @@ async fn recover(router: &Router, ctx: &OpCtx, req: &Request<'_>) -> Result<Repl
 
 pub(super) async fn abort(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     AbortTransactionArgs::parse(&req)?;
-    check_is_within("abortTransaction", &ctx.args)?;
     ctx.arguments_read()?;
+    check_is_within("abortTransaction", &ctx.args)?;
     let number = ctx.txn_number.unwrap_or(0);
-    let transaction = op::transaction(ctx).ok_or_else(|| gone(number))?;
+    let transaction = op::transaction(ctx).ok_or_else(|| unknown(number))?;
     if transaction.phase() == Phase::Aborted {
         return Err(gone(number));
     }

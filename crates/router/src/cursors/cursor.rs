@@ -1,6 +1,6 @@
 //! A client's cursor: parts on shards, merged, and what the shards does with the stream they make.
 
-use super::merge::{Merge, Next, Order};
+use super::merge::{Merge, Next, Order, stripped};
 use super::post_image::with_image;
 use super::remote::{Remotes, Sent};
 use super::watching::Watching;
@@ -10,6 +10,7 @@ use pando_base::{Result, limits};
 use pando_bson::DocBuf;
 use pando_command::OpCtx;
 use pando_env::sync::Notify;
+use pando_query::facts::Facts;
 use pando_query::stage::{Input, Row, Runner, Step};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -73,7 +74,7 @@ struct Pulled<'a>(&'a mut Merge, &'a mut Vec<usize>);
 impl Input for Pulled<'_> {
     fn next(&mut self) -> Result<Step> {
         Ok(match self.0.next() {
-            Next::Doc(doc) => Step::Row(Row::from(doc)),
+            Next::Doc(doc) => Step::Row(with_facts(doc)),
             Next::End => Step::Eof,
             Next::Ask(who) => {
                 *self.1 = who;
@@ -83,10 +84,21 @@ impl Input for Pulled<'_> {
     }
 }
 
+/// A row and what its shard says of it beside the document.
+fn with_facts(doc: DocBuf) -> Row {
+    let facts = Facts {
+        text_score: doc.get("$textScore").and_then(|v| v.as_f64()),
+        sort_key: doc.get("$sortKey").and_then(|v| v.as_array()).map(|key| key.to_buf()),
+        ..Facts::default()
+    };
+    let is_known = facts.text_score.is_some() || facts.sort_key.is_some();
+    Row::from(stripped(doc)).with_facts(is_known.then(|| Box::new(facts)))
+}
+
 impl RouterCursor {
     pub(crate) fn new(remotes: Remotes, first: Vec<Sent>, shape: Shape) -> Result<RouterCursor> {
         let mut cursor = RouterCursor {
-            merge: Merge::new(remotes.all.len(), shape.order, shape.strips),
+            merge: Merge::new(remotes.all.len(), shape.order, shape.strips && shape.stages.is_none()),
             remotes,
             stages: shape.stages,
             wakes: shape.wakes,

@@ -164,7 +164,8 @@ impl Merge {
     }
 }
 
-fn stripped(doc: DocBuf) -> DocBuf {
+/// Without what is said of it.
+pub(super) fn stripped(doc: DocBuf) -> DocBuf {
     if !doc.iter().any(|e| OF_ROWS.contains(&e.name())) {
         return doc;
     }

@@ -81,6 +81,8 @@ pub(crate) fn append_session(b: &mut DocBuilder, lsid: Option<&SessionId>) {
 fn append_concerns(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kind) {
     let given = |name: &str| req.body.elem(name);
     match (kind, given("readConcern")) {
+        // An aggregation's own writes read nothing by it.
+        (Kind::Write, Some(_)) if req.name == "aggregate" => {}
         (_, Some(e)) => match op::snapshot(ctx) {
             // All shards read at one time.
             Some(at) => {

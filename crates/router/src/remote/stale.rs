@@ -47,7 +47,10 @@ pub(crate) fn of_error(e: &Error, ns: &str) -> Option<Stale> {
 
 /// How often one operation was routed.
 #[derive(Default)]
-pub(crate) struct Tries(u32);
+pub(crate) struct Tries {
+    again: u32,
+    elsewhere: bool,
+}
 
 impl Tries {
     /// Whether to route it once more; the caches know why.
@@ -69,21 +72,29 @@ impl Tries {
             Stale::Collection { ns, wanted } if ns == route.ns.as_str() => {
                 shards.catalog.collection_is_stale(route, wanted);
             }
-            Stale::Collection { ns, .. } => shards.catalog.forget_collection(&ns),
+            Stale::Collection { ns, .. } => {
+                self.elsewhere = true;
+                shards.catalog.forget_collection(&ns);
+            }
         }
         if let (Some(transaction), Some(lsid)) = (op::transaction(ctx), ctx.lsid) {
             // What earlier statements have read holds: the client begins the transaction anew.
             let Some(begun) = transaction.begin_anew() else { return false };
             shards.abort_and_wait(lsid, transaction.number, begun).await;
         }
-        self.0 += 1;
-        if self.0 > 1 {
-            let pause = limits::ROUTER_STALE_PAUSE_MS << (self.0 - 1).min(5);
+        self.again += 1;
+        if self.again > 1 {
+            let pause = limits::ROUTER_STALE_PAUSE_MS << (self.again - 1).min(5);
             if ctx.sleep(Duration::from_millis(pause)).await.is_err() {
                 return false;
             }
         }
-        self.0 < limits::ROUTER_STALE_TRIES_MAX
+        self.again < limits::ROUTER_STALE_TRIES_MAX
+    }
+    /// A shard was wrong about another collection than the one that was routed by: what else is read may be a view of one that lies on
+    /// several shards, which only a shard can see.
+    pub(crate) fn elsewhere(&self) -> bool {
+        self.elsewhere
     }
 }
 

@@ -212,8 +212,11 @@ impl Batch {
             s.back = false;
         }
     }
+    /// What several shards say of one statement is told once, in the words of the first.
     fn fail(&mut self, i: usize, error: DocBuf) {
-        self.outcome.errors.push((i, error));
+        if self.statements[i].state != State::Failed {
+            self.outcome.errors.push((i, error));
+        }
         self.statements[i].state = State::Failed;
         self.ended |= self.ordered;
     }

@@ -311,6 +311,9 @@ impl Aggregations {
     ) -> Result<()> {
         let (db, mut names) = (spec.ns.db(), BTreeSet::new());
         involved(&spec.pipeline, &mut names);
+        for ns in names.iter().filter_map(|name| Namespace::new(db, name).ok()) {
+            self.reads.access.check_beside(ctx, &ns)?;
+        }
         names.extend(sink.and_then(|sink| sink.target_in(db)));
         if names.is_empty() {
             return Ok(());

@@ -19,8 +19,10 @@ pub(super) async fn run_as(
     req: Request<'_>,
     uuid: Option<Uuid>,
 ) -> Result<Reply> {
-    let args = CreateArgs::parse(&req)?;
+    let mut args = CreateArgs::parse(&req)?;
     let ns = req.ns()?;
+    // A router's `$out` fills such a collection.
+    let temp = ctx.database_version.is_some() && args.temp.take() == Some(true);
     let noted = args.auto_index_id.is_some();
     server.upkeep.admission.before_write(ctx).await?;
     args.check_form(&ns)?;
@@ -32,6 +34,7 @@ pub(super) async fn run_as(
         server.access.make_room_for_views(ctx, &ns).await?;
     }
     let options = args.check_content(ctx.env().clock.wall_ms() / 1000).and_then(|()| options_of(&args));
+    let options = options.map(|o| CollectionOptions { temp, ..o });
     let taken = server.access.taken(&ns, false);
     // A view's other mistakes are told before.
     if let Some(taken) = taken.filter(|_| !ctx.in_txn() && args.view_on.is_none()) {

@@ -2,16 +2,15 @@
 
 use super::super::prelude::*;
 use super::on_primary::OnPrimary;
+use pando_request::RenameCollectionArgs;
 use pando_rpc::Retry;
 
 pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let text = |v: Option<Value<'_>>, name: &str| {
-        let text = v.as_ref().and_then(|v| v.as_str()).map(str::to_owned);
-        text.ok_or_else(|| pando_command::request::missing("renameCollection", name))
-    };
-    let from = Namespace::parse(&text(Some(req.first().value()), "renameCollection")?)?;
-    let to = Namespace::parse(&text(req.body.get("to"), "to")?)?;
+    let from = RenameCollectionArgs::source(&req)?;
     ctx.arguments_read()?;
+    let args = RenameCollectionArgs::parse(&req)?;
+    let to = args.target()?;
+    args.check_uuids(&from, &to)?;
     if from.db() != to.db() {
         let text = "Source and destination collections must be on the same database.";
         return Err(Error::new(ErrorCode::CommandFailed, text));

@@ -92,9 +92,19 @@ pub(in crate::commands) async fn of_collection(
         match router.gather(ctx, &route.owners(), &preference, Retry::Idempotent, body).await {
             Err(e) if tries.again(router, ctx, &route, &e).await => {}
             Err(e) => return Err(e),
+            Ok(replies) if req.name == "dataSize" && route.is_sharded() => return Ok(size_reply(&replies)),
             Ok(replies) => return Ok(collection_reply(&ns, &route, &replies)),
         }
     }
+}
+
+/// Of a collection on several shards.
+fn size_reply(replies: &[(ShardId, DocBuf)]) -> Reply {
+    let mut r = Reply::new();
+    for name in ["size", "numObjects", "millis"] {
+        append_number(&mut r.body, name, sum(replies, name).unwrap_or(0.0));
+    }
+    r
 }
 
 fn collection_reply(

@@ -3,7 +3,7 @@
 
 use super::super::prelude::*;
 use pando_base::session_id::SessionId;
-use pando_request::session::sessions::{KILL, KILL_ALL, KILL_BY_PATTERN};
+use pando_request::session::sessions::{END, KILL, KILL_ALL, KILL_BY_PATTERN, REFRESH};
 use pando_request::{EndSessionsArgs, RefreshSessionsArgs};
 
 pub(in crate::commands) async fn start(router: &Router, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
@@ -20,12 +20,14 @@ pub(in crate::commands) async fn start(router: &Router, _: &OpCtx, _: Request<'_
 
 pub(in crate::commands) async fn refresh(_: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     RefreshSessionsArgs::parse(&req)?;
+    REFRESH.read(&req)?;
     ctx.arguments_read()?;
     Ok(Reply::new())
 }
 
 pub(in crate::commands) async fn end(_: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     EndSessionsArgs::parse(&req)?;
+    END.read(&req)?;
     ctx.arguments_read()?;
     Ok(Reply::new())
 }

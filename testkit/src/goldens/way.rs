@@ -1,0 +1,107 @@
+//! How a case reaches its collections: one set, a router in front of one shard's collections, a router in front of
+//! collections that lie on several shards.
+
+use super::Case;
+use pando_bson::{Bson, Document};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// As the answers were recorded.
+    Set,
+    /// A router; every collection lies on the database's primary shard.
+    Router,
+    /// A router; what a case fills itself is sharded beforehand by `{_id: "hashed"}`.
+    Sharded,
+}
+
+/// What a router adds to the reply of a shard.
+const ADDED: [&str; 3] = ["raw", "sharded", "primary"];
+/// What a router does not hand on of what a shard says of a drop.
+const DROPPED: [&str; 2] = ["nIndexesWas", "ns"];
+/// Of collections with a hashed key, which have one index more.
+const COUNTED: [&str; 3] = ["numIndexesBefore", "numIndexesAfter", "nindexes"];
+
+impl Way {
+    /// What a router does not have: the databases of a node's own.
+    pub(super) fn leaves_out(self, case: &Case) -> bool {
+        self != Way::Set && case.db == "local"
+    }
+
+    /// Commands that routers do not know (59), or that this one does not carry out (115): each refusal names its command. The same of
+    /// a `findAndModify` that names no shard key, and of `$out` into a sharded collection: routers of release 6.0 have none such.
+    pub(super) fn has_no(self, case: &Case, code: &str, text: &str) -> bool {
+        let name = case.cmd.iter().next().map_or("", |(name, _)| name);
+        let unknown = code.contains("\"59\"") && text.contains(&format!("no such command: '{name}'"));
+        let refused =
+            code.contains("\"115\"") && text.contains(&format!("The {name} command is not supported by"));
+        let unkeyed = code.contains("\"61\"") && text.contains("must contain the shard key");
+        let taken = code.contains("\"28769\"") && text.contains("so it can't be used for $out");
+        self != Way::Set && (unknown || refused || unkeyed || taken)
+    }
+
+    /// A router makes replies of its own: their fields come in another order, some are added, and what one shard said is in `raw`.
+    pub(super) fn settled(self, reply: Document) -> Document {
+        if self == Way::Set {
+            return reply;
+        }
+        let mut fields: Vec<(String, Bson)> = Vec::new();
+        for (name, v) in reply.iter() {
+            match v.as_doc().map(|raw| raw.iter().filter_map(|(_, v)| v.as_doc()).next()) {
+                Some(Some(first)) if name == "raw" && reply.get("errmsg").is_none() => {
+                    fields.extend(first.iter().map(|(k, v)| (k.to_owned(), v.clone())));
+                }
+                _ if ADDED.contains(&name) || DROPPED.contains(&name) => {}
+                _ => fields.push((name.to_owned(), v.clone())),
+            }
+        }
+        if reply.get("errmsg").is_some() {
+            return Document::from(fields);
+        }
+        fields.retain(|(name, _)| self == Way::Router || !COUNTED.contains(&&**name));
+        fields.sort_by(|a, b| a.0.cmp(&b.0));
+        fields.dedup_by(|a, b| a.0 == b.0);
+        Document::from(fields)
+    }
+
+    /// The index that a hashed key brings along.
+    pub(super) fn is_of_its_own(self, row: &Bson) -> bool {
+        let name = row.as_doc().and_then(|d| d.get("name")).and_then(Bson::as_str);
+        self == Way::Sharded && name == Some("_id_hashed")
+    }
+
+    /// Documents of several shards come in no order of their own, and equal sort keys say nothing about it. Where a case takes some
+    /// of them, only their number is the same.
+    pub(super) fn same_rows(self, case: &Case, a: Option<&[String]>, b: Option<&[String]>) -> bool {
+        if self != Way::Sharded || a == b {
+            return a == b;
+        }
+        let (Some(a), Some(b)) = (a, b) else { return false };
+        let sorted = |rows: &[String]| {
+            let mut rows = rows.to_vec();
+            rows.sort();
+            rows
+        };
+        sorted(a) == sorted(b) || (a.len() == b.len() && takes_some(&case.cmd, case.raw))
+    }
+}
+
+/// Whether a command takes some of the documents that it could, and no order says which.
+fn takes_some(cmd: &Document, raw: bool) -> bool {
+    let is_given = |name: &str| cmd.get(name).and_then(Bson::as_i64).is_some_and(|n| n != 0);
+    let text = format!("{cmd:?}");
+    if cmd.get("find").is_some() {
+        let ordered =
+            text.contains("$near") || cmd.get("sort").is_some_and(|s| format!("{s:?}").contains("_id"));
+        return (raw || is_given("limit") || is_given("skip") || is_given("batchSize")) && !ordered;
+    }
+    if cmd.get("aggregate").is_some() {
+        let cuts = raw || ["$limit", "$skip", "$sample"].iter().any(|stage| text.contains(stage));
+        return cuts && !text.contains("$sort\"") && !text.contains("$geoNear");
+    }
+    // One of those that match.
+    let one = |list: &str, says: &dyn Fn(&Document) -> bool| {
+        cmd.get(list).and_then(Bson::as_array).unwrap_or_default().iter().filter_map(Bson::as_doc).any(says)
+    };
+    one("deletes", &|d| d.get("limit").and_then(Bson::as_i64) == Some(1))
+        || one("updates", &|d| !matches!(d.get("multi"), Some(Bson::Boolean(true))))
+}
