@@ -7,6 +7,7 @@ use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Uuid};
 use pando_bson::RawDoc;
 use pando_catalog::{CollectionOptions, DropWhich, Dropped, IndexesCreated, IndexesDropped, Modified, Named};
 use pando_command::OpCtx;
+use pando_routing::check::Access as Kind;
 
 impl Access {
     /// What to say where something of that name exists already.
@@ -60,6 +61,7 @@ impl Access {
         specs: &[&RawDoc],
         quorum: &RawDoc,
     ) -> Result<IndexesCreated> {
+        self.placed(ctx, ns, Kind::Write)?;
         let Some(open) = open_txn(ctx) else {
             return self.outside_transaction(ctx)?.create_indexes_with(ns, specs, quorum, &ByCtx(ctx)).await;
         };
@@ -81,6 +83,7 @@ impl Access {
         ns: &Namespace,
         which: DropWhich<'_>,
     ) -> Result<IndexesDropped> {
+        self.placed(ctx, ns, Kind::Write)?;
         ctx.interruptible(self.outside_transaction(ctx)?.drop_indexes(ns, which)).await?
     }
     /// Drops a collection, a time series or a view.
@@ -100,6 +103,7 @@ impl Access {
     }
     /// `collMod`, whose fields were checked.
     pub async fn coll_mod(&self, ctx: &OpCtx, ns: &Namespace, fields: &RawDoc) -> Result<Modified> {
+        self.placed(ctx, ns, Kind::Write)?;
         ctx.interruptible(self.outside_transaction(ctx)?.coll_mod(ns, fields)).await?
     }
     pub async fn rename_collection(

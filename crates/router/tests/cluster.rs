@@ -219,3 +219,40 @@ fn nothing_that_is_written_while_a_collection_becomes_sharded_is_lost() {
         cluster.shut_down().await;
     });
 }
+
+/// What a router sends by the key that a query names must not end up where nobody looks for it.
+#[test]
+fn an_update_does_not_put_a_document_where_nobody_looks_for_it() {
+    run(async {
+        let cluster = Cluster::of(2, 2).await;
+        let (mut c, mut old) = (cluster.router(0).await, cluster.router(1).await);
+        c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+        c.ok(doc! { "create": "ranged" }).await;
+        assert_eq!(count(&mut old, "ranged", doc! {}).await, 0);
+        zones(&mut c, "test.ranged").await;
+        cluster.shard_collection("test.ranged", doc! { "k": 1 }).await;
+        let upsert = doc! { "q": { "_id": 1, "k": 900 }, "u": { "$set": { "k": 5 } }, "upsert": true };
+        let array = doc! { "q": { "_id": 2, "k": 900 }, "u": { "$set": { "k": [1, 2] } }, "upsert": true };
+        for update in [upsert, array] {
+            let mut command = doc! { "update": "ranged" };
+            command.push("updates", vec![Bson::from(update)]);
+            command.push("$db", "test");
+            let reply = c.run(command).await;
+            assert_eq!(number(&reply, "n"), 0, "{reply:?}");
+            assert!(format!("{reply:?}").contains("283"), "{reply:?}");
+        }
+        for shard in 0..2 {
+            assert_eq!(count(&mut cluster.shard(shard).await, "ranged", doc! {}).await, 0);
+        }
+        // A router that takes the collection for unsharded has indexes made on one shard; it is told, and makes them on both.
+        let mut indexes = doc! { "createIndexes": "ranged" };
+        indexes.push("indexes", vec![Bson::from(doc! { "key": { "z": 1 }, "name": "z" })]);
+        old.ok(indexes).await;
+        for shard in 0..2 {
+            let found = cluster.shard(shard).await.all(doc! { "listIndexes": "ranged" }).await;
+            let names: Vec<_> = found.iter().filter_map(|d| d.get("name").and_then(Bson::as_str)).collect();
+            assert!(names.contains(&"z"), "s{shard}: {names:?}");
+        }
+        cluster.shut_down().await;
+    });
+}

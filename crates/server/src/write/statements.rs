@@ -249,6 +249,8 @@ impl Writes {
         doc.elem("_id").map_or(Ok(()), pando_access::check_id)?;
         let op = retry.op(s.bypass_validation);
         job.ctx.before_commit(op.session.is_some())?;
+        // A router sent it by what the query names; the update may have made another key of it.
+        check_stays_here(job.coll, &doc)?;
         let last = self.reads.access.insert_final(job.ctx, &op, job.coll, &doc, stmt_ids).await?;
         let id = doc.get("_id").map_or(Bson::Null, Bson::from);
         if last.is_null() {
@@ -498,7 +500,8 @@ fn check_stays_here(coll: &WriteAcquisition, new: &RawDoc) -> Result<()> {
     match coll.owned() {
         Some(owned) if !owned.owns(new) => Err(Error::new(
             ErrorCode::WouldChangeOwningShard,
-            "Update would cause the document to move to another shard, which this server does not do",
+            "The document's shard key belongs to another shard after this update, or is no key (an array); to move it there \
+             is not supported by this server",
         )),
         _ => Ok(()),
     }
