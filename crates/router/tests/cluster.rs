@@ -256,3 +256,55 @@ fn an_update_does_not_put_a_document_where_nobody_looks_for_it() {
         cluster.shut_down().await;
     });
 }
+
+/// The next events of a stream, as many as are wanted.
+async fn events(c: &mut Client, resume: Option<Bson>, before: Option<Vec<Bson>>, n: usize) -> Vec<Document> {
+    let mut stage = doc! {};
+    if let Some(token) = resume {
+        stage.push("resumeAfter", token);
+    }
+    let mut open = doc! { "aggregate": "hashed" };
+    open.push("pipeline", vec![Bson::from(doc! { "$changeStream": stage })]);
+    open.push("cursor", doc! {});
+    let reply = c.ok(open).await;
+    if let Some(docs) = before {
+        insert(c, "hashed", docs).await;
+    }
+    let cursor = reply.get("cursor").and_then(Bson::as_doc).unwrap().clone();
+    let id = cursor.get("id").cloned().unwrap();
+    let batch = |cursor: &Document, name: &str| -> Vec<Document> {
+        let all = cursor.get(name).and_then(Bson::as_array).unwrap_or_default();
+        all.iter().filter_map(|d| d.as_doc().cloned()).collect()
+    };
+    let mut found = batch(&cursor, "firstBatch");
+    for _ in 0..60 {
+        if found.len() >= n {
+            break;
+        }
+        let mut more = doc! { "getMore": id.clone(), "collection": "hashed", "maxTimeMS": 500 };
+        more.push("$db", "test");
+        let reply = c.ok(more).await;
+        found.extend(batch(reply.get("cursor").and_then(Bson::as_doc).unwrap(), "nextBatch"));
+    }
+    found
+}
+
+#[test]
+fn a_stream_over_shards_goes_on_behind_any_event() {
+    run(async {
+        let cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        cluster.shard_collection("test.hashed", doc! { "_id": "hashed" }).await;
+        let first = events(&mut c, None, Some(numbers(0, 20)), 15).await;
+        assert!(first.len() >= 15, "{}", first.len());
+        for at in [0, 1, 2, 7] {
+            let token = first[at].get("_id").cloned();
+            let again = events(&mut c, token, None, 14 - at).await;
+            let ids = |events: &[Document]| -> Vec<Bson> {
+                events.iter().filter_map(|e| e.get("documentKey").cloned()).collect()
+            };
+            assert_eq!(ids(&again)[..14 - at], ids(&first)[at + 1..15], "behind {at}");
+        }
+        cluster.shut_down().await;
+    });
+}

@@ -371,7 +371,7 @@ impl Aggregations {
         let env = RunEnv { spill, collections: Some(others.clone()) };
         if let PipelineSource::ChangeStream(spec) = pipeline.source() {
             let spec = spec.clone();
-            let stream = self.change_streams.open(ctx, &below, &spec, pipeline, &env)?;
+            let stream = self.change_streams.open(ctx, &below, &spec, pipeline, &env)?.one_of_many(for_merge);
             return Ok((CursorBody::ChangeStream(Box::new(stream)), None));
         }
         let (from, source) = match (docs, coll) {

@@ -74,6 +74,8 @@ pub(crate) struct ChangeStream {
     read: Timestamp,
     /// The event behind which the stream begins, until it is found.
     looking_for: Option<Token>,
+    /// One of a cluster's streams: that event may be another shard's.
+    one_of_many: bool,
     /// A transaction whose events are not all made yet.
     unfolding: Option<Unfolding>,
     pending: Pending,
@@ -179,6 +181,7 @@ impl ChangeStreams {
             read: Timestamp::ZERO,
             position: looking_for.clone().unwrap_or_else(|| Token::high_water(from)),
             looking_for,
+            one_of_many: false,
             unfolding: None,
             pending: Pending::new(&self.metrics),
             given: None,
@@ -224,6 +227,11 @@ impl ChangeStream {
     }
     pub(crate) fn is_invalidated(&self) -> bool {
         self.invalidated
+    }
+
+    /// Whether a router merges it with those of other shards.
+    pub(crate) fn one_of_many(self, one_of_many: bool) -> ChangeStream {
+        ChangeStream { one_of_many, ..self }
     }
 
     /// Appends events until the batch is full or the commit point is reached.
@@ -342,11 +350,18 @@ impl ChangeStream {
                 self.looking_for = None;
                 return Ok(());
             }
+            if e.token.is_after(wanted) && self.one_of_many {
+                self.pending.put_back(e);
+                self.looking_for = None;
+                return Ok(());
+            }
             if e.token.is_after(wanted) {
                 return Err(not_found(&e.token));
             }
         }
-        if self.read > wanted.time {
+        if self.read > wanted.time && self.one_of_many {
+            self.looking_for = None;
+        } else if self.read > wanted.time {
             return Err(not_found(wanted));
         }
         Ok(())
