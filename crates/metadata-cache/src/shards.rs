@@ -1,7 +1,6 @@
 //! Shards by their names: read at the start, when one is missing, and when somebody tells of a newer topology (SH-REG-1).
 
 use crate::MetadataCache;
-use crate::fetch::by_id;
 use crate::reads::Ask;
 use pando_base::{Result, Timestamp};
 use pando_bson::DocBuf;
@@ -38,9 +37,5 @@ impl MetadataCache {
         }
         let shards = self.refresh_shards().await?;
         shards.expect(shard).map(|s| s.monitor.clone())
-    }
-    /// A shard's document, as the config servers have it.
-    pub async fn shard_document(&self, id: &str) -> Result<Option<DocBuf>> {
-        self.config.find_one("shards", by_id(id)).await
     }
 }

@@ -186,6 +186,13 @@ impl FilteringMetadata {
             _ => drop(state.collections.remove(ns)),
         }
     }
+    /// The same of all collections and databases. Sections stay.
+    pub fn forget_all(&self) {
+        let mut state = self.state();
+        state.databases.clear();
+        state.collections.retain(|_, c| c.section.is_some());
+        state.collections.values_mut().for_each(|c| c.known = Known::Nothing);
+    }
     pub fn forget_database(&self, db: &str) {
         self.state().databases.remove(db);
     }
@@ -233,4 +240,42 @@ fn is_never_sharded(ns: &Namespace) -> bool {
         || (ns.db() == "config" && ns.coll() != "system.sessions")
         // What `$out` fills.
         || ns.coll().starts_with("tmp.agg_out.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_bson::ObjectId;
+
+    fn shard() -> FilteringMetadata {
+        let metadata = FilteringMetadata::default();
+        metadata.become_shard(ShardIdentity {
+            shard: ShardId::new("a"),
+            cluster: ObjectId([1; 12]),
+            config_set: "c".to_owned(),
+            config_hosts: vec!["h:1".to_owned()],
+        });
+        metadata
+    }
+
+    #[test]
+    fn what_was_known_before_is_believed_by_nobody_once_it_is_forgotten() {
+        let (metadata, ns) = (shard(), Namespace::parse("d.c").unwrap());
+        let ask = || metadata.check(&ns, ChunkVersion::UNSHARDED, Access::Write);
+        assert_eq!(ask().unwrap_err().why, Why::RefreshCollection(ns.clone()));
+        metadata.install(&ns, None);
+        metadata.install_database("d", KnownDatabase::Elsewhere);
+        assert!(ask().unwrap().is_none());
+        metadata.forget_all();
+        assert_eq!(ask().unwrap_err().why, Why::RefreshCollection(ns.clone()));
+        assert_eq!(metadata.known_database("d"), None);
+        // A section outlives what is known.
+        metadata.install(&ns, None);
+        metadata.enter(&ns, Section::BlocksAll);
+        metadata.forget_all();
+        assert_eq!(ask().unwrap_err().why, Why::AwaitSection(ns.clone()));
+        metadata.forget(&ns);
+        metadata.leave(&ns);
+        assert_eq!(ask().unwrap_err().why, Why::RefreshCollection(ns.clone()));
+    }
 }

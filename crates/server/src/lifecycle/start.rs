@@ -105,7 +105,7 @@ impl Server {
         }
         let cursors: Arc<OpenCursors> = Arc::default();
         let role_changes =
-            role_changes(Arc::new(config), instance, storage, &access, member, cursors.clone());
+            role_changes(Arc::new(config), instance, storage, &access, member, cursors.clone(), &sharding);
         if let Some(sharding) = &sharding {
             sharding.keep_time(role_changes.replication.clock.clone());
         }
@@ -153,6 +153,7 @@ fn role_changes(
     access: &Access,
     member: Arc<Repl>,
     cursors: Arc<OpenCursors>,
+    sharding: &Option<Arc<Sharding>>,
 ) -> Arc<RoleChanges> {
     let env = instance.env.clone();
     let (maintenance, internal) = (access.maintenance(), access.internal_collections());
@@ -199,6 +200,7 @@ fn role_changes(
         cursors,
         index_builds,
         config_server,
+        sharding: sharding.clone(),
     })
 }
 

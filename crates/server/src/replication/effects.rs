@@ -134,6 +134,10 @@ impl Effects for ServerEffects {
         let Ok(roles) = self.roles() else { return };
         let hooks = roles.replication.services().map(|s| &s.hooks);
         if change.writable {
+            // Before anybody writes: what this member knew as a secondary may be older than what its predecessor has committed.
+            if let Some(sharding) = &roles.sharding {
+                sharding.forget_all();
+            }
             roles.maintenance.gate().open();
             hooks.inspect(|h| h.step_up_complete(change.term));
         } else if roles.maintenance.gate().is_open() {

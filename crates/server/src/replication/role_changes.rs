@@ -6,6 +6,7 @@ use crate::config_server::ConfigServer;
 use crate::lifecycle::Lifecycle;
 use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
+use crate::sharding::Sharding;
 use crate::upkeep::index_builds::IndexBuildsCoordinator;
 use pando_access::InternalCollections;
 use pando_access::Maintenance;
@@ -31,4 +32,5 @@ pub(crate) struct RoleChanges {
     pub(crate) cursors: Arc<dyn KillCursors>,
     pub(crate) index_builds: Arc<IndexBuildsCoordinator>,
     pub(crate) config_server: Option<Arc<ConfigServer>>,
+    pub(crate) sharding: Option<Arc<Sharding>>,
 }

@@ -7,8 +7,10 @@ use super::Sharding;
 use pando_base::{Namespace, Result, limits};
 use pando_command::OpCtx;
 use pando_env::Component;
+use pando_routing::DatabaseEntry;
 use pando_shard::Why;
 use pando_shard::metadata::KnownDatabase;
+use std::sync::Arc;
 
 impl Sharding {
     /// Whatever the operation was refused for.
@@ -39,28 +41,41 @@ impl Sharding {
         Ok(())
     }
     async fn refresh_database(&self, db: &str, ctx: &OpCtx) -> Result<()> {
-        let cluster = self.cluster()?;
-        let entry = cluster.catalog.database_entry(db, ctx.database_version).await?;
-        let here = entry.filter(|e| e.primary == cluster.identity.shard);
+        let entry = self.cluster()?.catalog.database_entry(db, ctx.database_version).await?;
+        self.install_database(db, entry)
+    }
+    fn install_database(&self, db: &str, entry: Option<Arc<DatabaseEntry>>) -> Result<()> {
+        let own = &self.metadata.expect_identity()?.shard;
+        let here = entry.filter(|e| e.primary == *own);
         let known = here.map_or(KnownDatabase::Elsewhere, |e| KnownDatabase::Here(e.version));
         self.metadata.install_database(db, known);
         Ok(())
     }
     /// Asks the config servers anew, whatever is known.
     pub(crate) async fn refresh_anew(&self, ns: &Namespace) -> Result<()> {
-        let cluster = self.cluster()?;
-        cluster.catalog.forget_collection(ns.as_str());
-        let table = cluster.catalog.collection(ns.as_str(), None).await?;
-        self.metadata.install(ns, table);
+        let catalog = &self.cluster()?.catalog;
+        catalog.forget_collection(ns.as_str());
+        self.metadata.install(ns, catalog.collection(ns.as_str(), None).await?);
         Ok(())
     }
     pub(crate) async fn refresh_database_anew(&self, db: &str) -> Result<()> {
-        let cluster = self.cluster()?;
-        cluster.catalog.forget_database(db);
-        let entry = cluster.catalog.database_entry(db, None).await?;
-        let here = entry.filter(|e| e.primary == cluster.identity.shard);
-        let known = here.map_or(KnownDatabase::Elsewhere, |e| KnownDatabase::Here(e.version));
-        self.metadata.install_database(db, known);
-        Ok(())
+        let catalog = &self.cluster()?.catalog;
+        catalog.forget_database(db);
+        let entry = catalog.database_entry(db, None).await?;
+        self.install_database(db, entry)
+    }
+    /// What is known of a collection may be wrong: nobody is judged by it before the config servers have been asked.
+    pub(crate) fn forget(&self, ns: &Namespace) {
+        self.metadata.forget(ns);
+        if let Ok(cluster) = self.cluster() {
+            cluster.catalog.forget_collection(ns.as_str());
+        }
+    }
+    /// The same of everything: a new primary, which was told of nothing that its predecessor has done.
+    pub(crate) fn forget_all(&self) {
+        self.metadata.forget_all();
+        if let Ok(cluster) = self.cluster() {
+            cluster.catalog.forget_all();
+        }
     }
 }

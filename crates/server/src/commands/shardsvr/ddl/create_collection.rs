@@ -40,7 +40,7 @@ impl Ddl<'_> {
             return already(&table.collection, wanted).map(|uuid| (uuid, table.version()));
         }
         let before = self.own_collection(wanted)?;
-        let _section = CriticalSection::enter(self, ns).await;
+        let section = CriticalSection::enter(self, ns).await;
         if before.is_none() {
             self.create_here(ns).await?;
         }
@@ -60,6 +60,7 @@ impl Ddl<'_> {
         let entry = entry_of(wanted, Generation { epoch, timestamp: at }, coll.uuid, self);
         let version = self.commit_collection(&entry, &chunks).await?;
         self.sharding.refresh_anew(ns).await?;
+        section.settled();
         self.tell(&owners, ns.as_str()).await;
         Ok((coll.uuid, version))
     }

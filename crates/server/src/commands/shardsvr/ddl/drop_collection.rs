@@ -15,12 +15,14 @@ impl Ddl<'_> {
     pub(super) async fn drop_locked(&self, ns: &Namespace) -> Result<()> {
         self.sharding.refresh_anew(ns).await?;
         let table = self.sharding.metadata.known(ns).table().cloned();
-        let _section = CriticalSection::enter(self, ns).await;
+        let section = CriticalSection::enter(self, ns).await;
         if let Some(table) = &table {
             self.commit_drop(&table.collection).await?;
         }
         self.drop_parts(ns, table.is_some()).await?;
-        self.sharding.refresh_anew(ns).await
+        self.sharding.refresh_anew(ns).await?;
+        section.settled();
+        Ok(())
     }
     async fn commit_drop(&self, entry: &CollectionEntry) -> Result<()> {
         let mut b = DocBuilder::new();

@@ -53,7 +53,7 @@ impl<'a> Ddl<'a> {
     /// A command to the config servers' primary.
     pub(crate) async fn on_config(&self, body: &RawDoc) -> Result<DocBuf> {
         let call = self.cluster.catalog.config.command(body, Retry::Idempotent);
-        Ok(self.ctx.interruptible(call).await??)
+        acknowledged(self.ctx.interruptible(call).await??)
     }
     /// A command to another shard's primary.
     pub(crate) async fn on_shard(&self, shard: &ShardId, body: &RawDoc) -> Result<DocBuf> {
@@ -61,7 +61,7 @@ impl<'a> Ddl<'a> {
         let primary = ReadPreference::default();
         let limit = pando_metadata_cache::limit();
         let call = self.cluster.fleet.call(&set, &primary, body, &[], Retry::Idempotent, limit);
-        Ok(self.ctx.interruptible(call).await??.reply)
+        acknowledged(self.ctx.interruptible(call).await??.reply)
     }
     /// One of this server's own commands, as part of this operation.
     pub(crate) fn request<'b>(name: &'static str, db: &'b str, body: &'b RawDoc) -> Request<'b> {
@@ -94,6 +94,14 @@ impl<'a> Ddl<'a> {
             }
         }
     }
+}
+
+/// A reply that is `ok` may tell beside it that no majority has what was done: a definition does not go on upon that.
+fn acknowledged(reply: DocBuf) -> Result<DocBuf> {
+    let Some(e) = reply.get("writeConcernError").and_then(|v| v.as_doc()) else { return Ok(reply) };
+    let code = e.get("code").and_then(|v| v.as_i64()).and_then(|code| i32::try_from(code).ok());
+    let text = e.get("errmsg").and_then(|v| v.as_str()).unwrap_or("a majority was not reached").to_owned();
+    Err(Error::new(code.map_or(ErrorCode::WriteConcernFailed, ErrorCode), text))
 }
 
 pub(crate) fn append_majority(b: &mut DocBuilder) {
