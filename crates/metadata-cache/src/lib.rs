@@ -14,8 +14,7 @@ mod route;
 mod shards;
 mod shelf;
 mod tables;
-#[cfg(test)]
-mod testing;
+pub mod testing;
 mod times;
 
 pub use reads::{Ask, limit};

@@ -1,4 +1,4 @@
-//! For the tests of this crate.
+//! Routes for tests, here and of whoever routes by them.
 
 use crate::Route;
 use pando_base::{Namespace, Timestamp, uuid::Uuid};
@@ -9,14 +9,14 @@ use pando_routing::{
 };
 use std::sync::Arc;
 
-pub(crate) fn doc(json: &str) -> DocBuf {
+pub fn doc(json: &str) -> DocBuf {
     let mut out = DocBuilder::new();
     out.document(&extjson::parse(json).expect(json));
     out.finish()
 }
 
 /// Chunks of `{k: 1}`: a shard, and from which `k` on it has it.
-pub(crate) fn table(chunks: &[(&str, Option<i32>)]) -> Arc<RoutingTable> {
+pub fn table(chunks: &[(&str, Option<i32>)]) -> Arc<RoutingTable> {
     let key = ShardKey::parse(&doc(r#"{"k": 1}"#)).expect("a key");
     let bound = |k: Option<i32>, end: &DocBuf| {
         k.map_or_else(
@@ -56,7 +56,7 @@ pub(crate) fn table(chunks: &[(&str, Option<i32>)]) -> Arc<RoutingTable> {
 }
 
 /// `d.c`, whose database is on shard `a`.
-pub(crate) fn route(table: Option<Arc<RoutingTable>>) -> Route {
+pub fn route(table: Option<Arc<RoutingTable>>) -> Route {
     let version = DatabaseVersion { uuid: Uuid([7; 16]), timestamp: Timestamp::new(1, 1), last_mod: 1 };
     let db = DatabaseEntry { name: "d".to_owned(), primary: ShardId::new("a"), version };
     Route::known(Namespace::unchecked("d", "c"), db, table)

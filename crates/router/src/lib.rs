@@ -22,8 +22,6 @@ mod query_ctx;
 mod remote;
 mod router;
 mod start;
-#[cfg(test)]
-mod testing;
 mod transactions;
 mod write;
 

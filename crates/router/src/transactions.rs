@@ -210,7 +210,7 @@ pub(crate) fn read_concern_of(given: Option<&RawDoc>, now: pando_base::Timestamp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::doc;
+    use pando_metadata_cache::testing::doc;
 
     const NOW: Duration = Duration::ZERO;
     fn shard(name: &str) -> ShardId {

@@ -134,7 +134,7 @@ pub(crate) fn check_place(ns: &Namespace, spec: &RawDoc) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::doc;
+    use pando_metadata_cache::testing::doc;
 
     #[test]
     fn all_shards_begin_at_one_time_unless_the_client_says_where() {

@@ -51,7 +51,7 @@ fn leading_condition(pipeline: &Pipeline) -> Option<std::sync::Arc<pando_query::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{doc, route, table};
+    use pando_metadata_cache::testing::{doc, route, table};
     use pando_query::QueryCtx;
 
     fn shape(stages: &str) -> String {

@@ -27,7 +27,7 @@ pub(crate) fn stages(spelled: &RawDoc) -> DocBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::doc;
+    use pando_metadata_cache::testing::doc;
 
     #[test]
     fn stages_say_nothing_that_the_command_says() {

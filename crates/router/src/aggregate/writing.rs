@@ -216,7 +216,7 @@ fn first_error(errors: Vec<(usize, DocBuf)>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::doc;
+    use pando_metadata_cache::testing::doc;
     use pando_query::stage::Pipeline;
 
     fn merge_of(text: &str) -> Merge {

@@ -75,7 +75,7 @@ fn united(replies: &[DocBuf], collation: &Option<Arc<Collation>>) -> DocBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::doc;
+    use pando_metadata_cache::testing::doc;
 
     #[test]
     fn equal_values_are_told_once() {

@@ -135,7 +135,7 @@ fn asks_what_is_near(filter: &RawDoc) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::doc;
+    use pando_metadata_cache::testing::doc;
 
     #[test]
     fn several_shards_are_told_what_is_wanted_in_all_and_to_send_what_rows_are_merged_by() {

@@ -179,7 +179,7 @@ pub(super) fn stripped(doc: DocBuf) -> DocBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::doc;
+    use pando_metadata_cache::testing::doc;
 
     fn row(text: &str) -> DocBuf {
         doc(text)

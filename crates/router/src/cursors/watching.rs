@@ -64,7 +64,7 @@ impl Watching {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::doc;
+    use pando_metadata_cache::testing::doc;
 
     fn token(text: &str) -> DocBuf {
         doc(&format!(r#"{{"_data": "{text}"}}"#))

@@ -287,7 +287,7 @@ pub(crate) fn error_of(i: usize, e: &Error) -> DocBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::doc;
+    use pando_metadata_cache::testing::doc;
 
     fn to(shard: &str) -> Target {
         Target::unversioned(ShardId::new(shard))

@@ -71,7 +71,7 @@ pub(crate) fn append_write_concern(b: &mut DocBuilder, all: &[(ShardId, DocBuf)]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::doc;
+    use pando_metadata_cache::testing::doc;
 
     #[test]
     fn late_shards_are_told_of_together() {

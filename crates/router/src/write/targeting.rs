@@ -121,7 +121,7 @@ pub(crate) fn needs_key(command: &str, route: &Route) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{doc, route, table};
+    use pando_metadata_cache::testing::{doc, route, table};
 
     #[test]
     fn a_document_goes_where_its_key_is() {

@@ -70,7 +70,7 @@ fn summed(replies: &[(ShardId, DocBuf)]) -> BTreeMap<String, Sum> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::doc;
+    use pando_metadata_cache::testing::doc;
 
     #[test]
     fn a_database_is_the_sum_of_its_parts_and_internal_ones_are_the_config_servers() {

@@ -139,7 +139,7 @@ fn collection_reply(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{doc, route, table};
+    use pando_metadata_cache::testing::{doc, route, table};
 
     #[test]
     fn figures_of_shards_are_added_up() {
