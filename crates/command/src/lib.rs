@@ -19,6 +19,8 @@ mod client_metadata;
 pub mod cluster_time;
 pub mod concern;
 mod encryption;
+pub mod everywhere;
+pub mod explained;
 mod fail_command;
 pub mod fail_point;
 pub mod generic_args;

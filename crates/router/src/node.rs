@@ -4,10 +4,11 @@ use crate::Router;
 use crate::op::{self, OpState};
 use crate::transactions::read_concern_of;
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
+use pando_bson::DocBuilder;
 use pando_command::cluster_time::Signature;
 use pando_command::concern::{Provenance, W};
 use pando_command::{
-    Client, Flags, Instance, Node, OpCtx, ReplyTimes, Request, Roles, TopologyVersion, WriteConcern,
+    Client, Flags, Instance, Node, OpCtx, Param, ReplyTimes, Request, Roles, TopologyVersion, WriteConcern,
     WriteConcernError,
 };
 use pando_env::BoxFuture;
@@ -21,6 +22,10 @@ impl Node for Router {
         &self.instance
     }
     fn admit(&self, ctx: &OpCtx, _flags: Flags) -> Result<()> {
+        if let Some(lsid) = &ctx.lsid {
+            let max = self.instance.params.int(Param::maxSessions) as usize;
+            self.sessions.touch(lsid, ctx.started, max)?;
+        }
         ctx.attach(Arc::new(OpState::at(self.times.cluster().0)));
         Ok(())
     }
@@ -59,6 +64,15 @@ impl Node for Router {
                 Err(e) => Err(e),
             }
         })
+    }
+    /// Where another router can learn what became of it.
+    fn append_of_transaction(&self, ctx: &OpCtx, reply: &mut DocBuilder) {
+        let Some(transaction) = op::transaction(ctx) else { return };
+        reply.doc("recoveryToken", |token| {
+            if let Some(shard) = transaction.recovery_shard() {
+                token.str("recoveryShardId", shard.as_str());
+            }
+        });
     }
     /// A statement that failed ends its transaction.
     fn check_in(&self, ctx: &OpCtx, failed: Option<&Error>) {

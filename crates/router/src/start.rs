@@ -15,6 +15,7 @@ use pando_fleet::{Fleet, Monitors};
 use pando_metadata_cache::Times;
 use pando_metadata_cache::{ConfigServers, MetadataCache};
 use pando_rpc::{Options, Pool};
+use pando_session::Sessions;
 use pando_session::cursors::Cursors;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -43,12 +44,15 @@ impl Router {
             registry: commands::registry(),
             config,
             cursors: Cursors::default(),
+            sessions: Sessions::default(),
             process_id,
             ending: AtomicBool::new(false),
             changed: Notify::new(),
         });
         router.wait_for_config_servers(&env).await?;
         router.begin_tasks(&env);
+        router.begin_reports(&env);
+        router.begin_session_rounds(&env);
         Ok(router)
     }
 
@@ -94,5 +98,6 @@ impl Router {
         self.cursors.reap(now, Duration::from_millis(idle));
         let minutes = limits::SESSION_TIMEOUT_MINUTES;
         self.transactions.reap(now, Duration::from_secs(minutes * 60));
+        self.sessions.reap(now, Duration::from_secs(minutes * 60));
     }
 }

@@ -8,6 +8,7 @@ use pando_command::request::wrong_type;
 use pando_query::timeseries::index_on_buckets;
 use pando_repl::topology::commit_quorum::CommitQuorum;
 use pando_request::CreateIndexesArgs;
+use pando_shard::Known;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = CreateIndexesArgs::parse(&req)?;
@@ -39,6 +40,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let on = series.as_ref().map_or(&ns, |s| &s.buckets);
     args.collection_uuid.map_or(Ok(()), |uuid| server.access.check_uuid(on, Uuid(uuid)))?;
     let ns = series.map_or(ns, |s| s.buckets);
+    check_unique(server, ctx, &ns, &specs)?;
     server.upkeep.admission.before_write(ctx).await?;
     let active_max = server.instance.params.int(Param::maxNumActiveUserIndexBuilds);
     server.upkeep.maintenance.set_active_builds_max(active_max.max(1) as usize);
@@ -71,6 +73,28 @@ fn check_form(ns: &Namespace, specs: &[&RawDoc]) -> Result<()> {
         return Err(Error::bad_value("Must specify at least one index to create"));
     }
     IndexSpec::check_forms(specs)
+}
+
+/// No shard sees the documents of another one: of a collection that is sharded only what begins with its key can be unique. A
+/// sender that knows another collection is told so behind this.
+fn check_unique(server: &Server, ctx: &OpCtx, ns: &Namespace, specs: &[&RawDoc]) -> Result<()> {
+    let (Some(sharding), Some(received)) = (&server.sharding, ctx.args.shard_version) else { return Ok(()) };
+    let Known::Sharded(owned) = sharding.metadata.known(ns) else { return Ok(()) };
+    let collection = &owned.ownership().table.collection;
+    if collection.generation != received.generation {
+        return Ok(());
+    }
+    for spec in specs.iter().filter(|s| s.get("unique").is_some_and(|v| v.is_truthy())) {
+        let key = spec.get("key").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
+        let begins = key.iter().map(|e| e.name()).take(collection.key.fields().len());
+        let is_of_id = key.iter().map(|e| e.name()).eq(["_id"]);
+        if !is_of_id && !begins.eq(collection.key.fields().iter().map(|f| &*f.path)) {
+            let pattern = collection.key.pattern();
+            let text = format!("cannot create unique index over {key} with shard key pattern {pattern}");
+            return Err(Error::new(ErrorCode::CannotCreateIndex, text));
+        }
+    }
+    Ok(())
 }
 
 /// A number of members that hold data, or a name for some of them.

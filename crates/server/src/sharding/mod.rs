@@ -53,6 +53,10 @@ impl Sharding {
     pub(crate) fn become_shard(&self, identity: ShardIdentity) {
         self.metadata.become_shard(identity);
     }
+    /// Its name in the cluster, once it has one.
+    pub(crate) fn shard_name(&self) -> Option<&str> {
+        self.metadata.identity().map(|identity| identity.shard.as_str())
+    }
     pub(crate) fn keep_time(&self, clock: Arc<dyn Gossip>) {
         let _ = self.clock.set(clock);
     }
