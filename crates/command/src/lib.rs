@@ -22,6 +22,7 @@ mod encryption;
 pub mod everywhere;
 pub mod explained;
 mod fail_command;
+pub mod fail_get_more;
 pub mod fail_point;
 pub mod generic_args;
 pub mod instance;

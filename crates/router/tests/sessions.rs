@@ -99,6 +99,30 @@ fn a_transaction_that_writes_on_one_shard_may_read_on_all() {
     });
 }
 
+/// What a router knew of the database was old, so its first statement was refused and went out once more under the same number.
+#[test]
+fn a_transaction_begins_anew_where_its_first_statement_was_refused() {
+    run(async {
+        let cluster = Cluster::of(2, 2).await;
+        let (mut c, mut other) = (cluster.router(0).await, cluster.router(1).await);
+        c.ok(doc! { "create": "c" }).await;
+        assert_eq!(ids(&mut other, "c").await, []);
+        for (i, key) in [doc! { "_id": 1 }, doc! { "_id": "hashed" }].into_iter().enumerate() {
+            c.ok(doc! { "drop": "c" }).await;
+            cluster.shard_collection("test.c", key).await;
+            let number = i as i64 + 1;
+            other.ok(within(insert("c", doc! { "_id": i as i32 }), 1, number, true)).await;
+            other.ok(commit(1, number, None)).await;
+            assert_eq!(ids(&mut c, "c").await, [Bson::Int32(i as i32)]);
+        }
+        c.ok(doc! { "dropDatabase": 1 }).await;
+        c.ok(doc! { "create": "c" }).await;
+        other.ok(within(insert("c", doc! { "_id": 9 }), 1, 9, true)).await;
+        other.ok(commit(1, 9, None)).await;
+        cluster.shut_down().await;
+    });
+}
+
 #[test]
 fn sessions_that_are_killed_are_killed_on_all_shards() {
     run(async {

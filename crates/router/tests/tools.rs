@@ -99,6 +99,47 @@ fn operations_of_shards_are_shown_and_killed_by_the_shards_name() {
 }
 
 #[test]
+fn who_watches_is_told_which_failures_can_be_gone_on_behind() {
+    run(async {
+        let cluster = Cluster::of(1, 1).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "create": "c" }).await;
+        let opened = c.ok(aggregate("c", vec![doc! { "$changeStream": {} }], "test")).await;
+        let id = opened.get("cursor").and_then(Bson::as_doc).unwrap().get("id").cloned().unwrap();
+        let mut point =
+            doc! { "configureFailPoint": "failGetMoreAfterCursorCheckout", "mode": { "times": 1 } };
+        point.push("data", doc! { "errorCode": 6, "closeConnection": false });
+        c.admin(point).await;
+        let failed = c.run(doc! { "getMore": id.clone(), "collection": "c", "maxTimeMS": 100 }).await;
+        assert_eq!(number(&failed, "code"), 6, "{failed:?}");
+        assert!(format!("{failed:?}").contains("ResumableChangeStreamError"), "{failed:?}");
+        let gone = c.err(doc! { "getMore": id, "collection": "c", "maxTimeMS": 100 }).await;
+        assert_eq!(gone.0, 43, "{gone:?}");
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn a_unique_index_of_a_sharded_collection_begins_with_its_key() {
+    run(async {
+        let cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        cluster.shard_collection("test.r", doc! { "k": 1 }).await;
+        let index = |key: Document, name: &str| {
+            let index = doc! { "key": key, "name": name, "unique": true };
+            let mut command = doc! { "createIndexes": "r" };
+            command.push("indexes", vec![Bson::from(index)]);
+            command
+        };
+        let (code, text) = c.err(index(doc! { "s": 1 }, "s")).await;
+        assert_eq!(code, 67, "{text}");
+        assert_eq!(text, "cannot create unique index over { s: 1 } with shard key pattern { k: 1 }");
+        c.ok(index(doc! { "k": 1, "s": 1 }, "ks")).await;
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
 fn figures_say_which_shard_they_are_of() {
     run(async {
         let cluster = Cluster::of(2, 1).await;
