@@ -3,7 +3,7 @@
 use crate::op;
 use crate::transactions::Transaction;
 use pando_base::session_id::SessionId;
-use pando_bson::{DocBuf, DocBuilder};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::{OpCtx, Request};
 use pando_metadata_cache::Target;
 
@@ -78,6 +78,11 @@ pub(crate) fn append_session(b: &mut DocBuilder, lsid: Option<&SessionId>) {
     });
 }
 
+/// The client does not want to know what comes of its writes.
+pub(crate) fn is_unacknowledged(ctx: &OpCtx) -> bool {
+    ctx.args.write_concern.as_ref().is_some_and(|wc| wc.is_unacknowledged())
+}
+
 fn append_concerns(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kind) {
     let given = |name: &str| req.body.elem(name);
     match (kind, given("readConcern")) {
@@ -96,6 +101,14 @@ fn append_concerns(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kin
         _ => {}
     }
     match (kind, given("writeConcern")) {
+        // Whether a shard has sent a write back has to be known, though the client asks for nothing.
+        (Kind::Write | Kind::Pipeline, Some(e)) if is_unacknowledged(ctx) => {
+            b.doc("writeConcern", |d| {
+                d.i32("w", 1);
+                let given = e.value().as_doc().unwrap_or(RawDoc::empty());
+                given.iter().filter(|e| e.name() != "w").for_each(|e| _ = d.elem(e));
+            });
+        }
         (Kind::Write | Kind::Pipeline, Some(e)) => drop(b.elem(e)),
         (Kind::Write | Kind::Pipeline, None) => {
             b.doc("writeConcern", |d| {
