@@ -690,13 +690,13 @@ mod tests {
         let open = |n| {
             let gone = Arc::new(std::sync::atomic::AtomicBool::new(false));
             let mut l = out(&t);
-            l.start(&S, n).unwrap();
+            l.start(&S, n, false).unwrap();
             l.park(Arc::new(Open(gone.clone())));
             gone
         };
         let gone = open(1);
         assert!(out(&t).machine().state() == State::InProgress && !gone.load(Relaxed));
-        out(&t).start(&S, 2).unwrap();
+        out(&t).start(&S, 2, false).unwrap();
         assert!(gone.load(Relaxed));
         let gone = open(3);
         drop(loan(&t, 4));
