@@ -19,6 +19,7 @@ use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
 use crate::settings::feature_version_guard::FeatureVersionGuard;
 use crate::sharding::Sharding;
+use crate::sharding::cached_metadata::CacheObserver;
 use crate::sharding::identity::IdentityObserver;
 use crate::statistics::Statistics;
 use crate::statistics::operations::Operations;
@@ -54,6 +55,7 @@ impl Server {
         maintenance.add_observer(Arc::new(server.settings.principals.clone()));
         if let Some(sharding) = &server.sharding {
             maintenance.add_observer(IdentityObserver::of(sharding));
+            maintenance.add_observer(CacheObserver::of(sharding));
             sharding.remember_identity(&server.access.internal_collections())?;
         }
         if server.config_server.is_some() {
@@ -107,7 +109,7 @@ impl Server {
         let role_changes =
             role_changes(Arc::new(config), instance, storage, &access, member, cursors.clone(), &sharding);
         if let Some(sharding) = &sharding {
-            sharding.keep_time(role_changes.replication.clock.clone());
+            sharding.join_set(&role_changes.internal, &role_changes.replication);
         }
         let upkeep = upkeep(&role_changes);
         let statistics = statistics(&role_changes, &access, &cursors);

@@ -116,6 +116,9 @@ impl ReplicaSetAware for Housekeeping {
         if let Some(config_server) = &roles.config_server {
             config_server.rolled_back();
         }
+        if let Some(sharding) = &roles.sharding {
+            sharding.forget_all();
+        }
         if let Err(e) = roles.settings.restore() {
             roles.lifecycle.fatal("The set's settings could not be read", &e.message);
         }

@@ -1,27 +1,20 @@
 //! One definition at a time for each name (SH-DDL-2). Held in memory: a new primary begins without any.
 
-use pando_access::{Guard, Lock};
+use super::name_locks::NameLocks;
+use pando_access::Guard;
 use pando_env::Env;
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 /// DDL locks of a shard, by namespace or database.
 #[derive(Default)]
-pub(crate) struct DdlLocks(Mutex<BTreeMap<String, Lock>>);
+pub(crate) struct DdlLocks(NameLocks);
 
 impl DdlLocks {
     /// The lock of a collection. That of its database is shared.
     pub(crate) async fn collection(&self, env: &Env, db: &str, ns: &str) -> (Guard, Guard) {
-        let database = self.of(db).shared(&env.clock).await;
-        (database, self.of(ns).exclusive(&env.clock).await)
+        let database = self.0.of(db).shared(&env.clock).await;
+        (database, self.0.of(ns).exclusive(&env.clock).await)
     }
     pub(crate) async fn database(&self, env: &Env, db: &str) -> Guard {
-        self.of(db).exclusive(&env.clock).await
-    }
-    fn of(&self, name: &str) -> Lock {
-        let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody holds those or waits for them.
-        locks.retain(|_, lock| lock.is_shared_with_others());
-        locks.entry(name.to_owned()).or_default().clone()
+        self.0.of(db).exclusive(&env.clock).await
     }
 }

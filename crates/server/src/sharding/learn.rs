@@ -7,7 +7,7 @@ use super::Sharding;
 use pando_base::{Namespace, Result, limits};
 use pando_command::OpCtx;
 use pando_env::Component;
-use pando_routing::DatabaseEntry;
+use pando_routing::{DatabaseEntry, RoutingTable};
 use pando_shard::Why;
 use pando_shard::metadata::KnownDatabase;
 use std::sync::Arc;
@@ -35,13 +35,33 @@ impl Sharding {
         }
     }
     async fn refresh(&self, ns: &Namespace, ctx: &OpCtx) -> Result<()> {
-        let cluster = self.cluster()?;
-        let table = cluster.catalog.collection(ns.as_str(), ctx.shard_version).await?;
+        let _turn = self.refreshes.of(ns.as_str()).exclusive(&self.env.clock).await;
+        let cached = self.cached()?;
+        if !cached.is_kept_here() {
+            let known = self.metadata.known(ns).version();
+            // Somebody else's turn may have brought it.
+            if known.zip(ctx.shard_version).is_none_or(|(known, wanted)| !known.is_as_new_as(wanted)) {
+                self.metadata.install(ns, cached.collection(ctx, ns).await?);
+            }
+            return Ok(());
+        }
+        let table = self.cluster()?.catalog.collection(ns.as_str(), ctx.shard_version).await?;
+        self.take_over(ns, table).await
+    }
+    /// What the config servers have said is written down for the secondaries before anybody is judged by it.
+    async fn take_over(&self, ns: &Namespace, table: Option<Arc<RoutingTable>>) -> Result<()> {
+        self.cached()?.write(ns, table.as_ref()).await?;
         self.metadata.install(ns, table);
         Ok(())
     }
     async fn refresh_database(&self, db: &str, ctx: &OpCtx) -> Result<()> {
+        let _turn = self.refreshes.of(db).exclusive(&self.env.clock).await;
+        let cached = self.cached()?;
+        if !cached.is_kept_here() {
+            return self.install_database(db, cached.database(ctx, db).await?);
+        }
         let entry = self.cluster()?.catalog.database_entry(db, ctx.database_version).await?;
+        cached.write_database(db, entry.as_deref()).await?;
         self.install_database(db, entry)
     }
     fn install_database(&self, db: &str, entry: Option<Arc<DatabaseEntry>>) -> Result<()> {
@@ -53,15 +73,18 @@ impl Sharding {
     }
     /// Asks the config servers anew, whatever is known.
     pub(crate) async fn refresh_anew(&self, ns: &Namespace) -> Result<()> {
+        let _turn = self.refreshes.of(ns.as_str()).exclusive(&self.env.clock).await;
         let catalog = &self.cluster()?.catalog;
         catalog.forget_collection(ns.as_str());
-        self.metadata.install(ns, catalog.collection(ns.as_str(), None).await?);
-        Ok(())
+        let table = catalog.collection(ns.as_str(), None).await?;
+        self.take_over(ns, table).await
     }
     pub(crate) async fn refresh_database_anew(&self, db: &str) -> Result<()> {
+        let _turn = self.refreshes.of(db).exclusive(&self.env.clock).await;
         let catalog = &self.cluster()?.catalog;
         catalog.forget_database(db);
         let entry = catalog.database_entry(db, None).await?;
+        self.cached()?.write_database(db, entry.as_deref()).await?;
         self.install_database(db, entry)
     }
     /// What is known of a collection may be wrong: nobody is judged by it before the config servers have been asked.
@@ -74,6 +97,9 @@ impl Sharding {
     /// The same of everything: a new primary, which was told of nothing that its predecessor has done.
     pub(crate) fn forget_all(&self) {
         self.metadata.forget_all();
+        if let Ok(cached) = self.cached() {
+            cached.forget_all();
+        }
         if let Ok(cluster) = self.cluster() {
             cluster.catalog.forget_all();
         }

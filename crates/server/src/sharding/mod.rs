@@ -6,15 +6,22 @@
 //! ```
 //! * [`identity`] — becomes a shard when the document is written, and at the start where it is there already;
 //! * [`learn`] — after a refusal, before the sender is told: asks the config servers, or waits for a change of ownership;
+//! * [`cached_metadata`] — the primary writes down what it learns, its secondaries have it from the log;
 //! * [`ddl_locks`] — one definition at a time for each name.
 //!
 //! Definitions of the cluster's collections are coordinated by commands (`commands/shardsvr/ddl`).
 
+pub(crate) mod cached_metadata;
 pub(crate) mod ddl_locks;
 pub(crate) mod identity;
 pub(crate) mod learn;
+mod name_locks;
 
-use pando_base::Result;
+use crate::replication::Replication;
+use cached_metadata::CachedMetadata;
+use name_locks::NameLocks;
+use pando_access::InternalCollections;
+use pando_base::{Error, Result};
 use pando_bson::DocBuilder;
 use pando_command::GenericArgs;
 use pando_env::Env;
@@ -30,6 +37,9 @@ pub(crate) struct Sharding {
     options: Options,
     pub(crate) metadata: Arc<FilteringMetadata>,
     pub(crate) ddl_locks: ddl_locks::DdlLocks,
+    cached: OnceLock<CachedMetadata>,
+    /// What is learnt of one name is taken over in the order in which it was asked for.
+    refreshes: NameLocks,
     cluster: OnceLock<Arc<Cluster>>,
     /// What this set's calls tell and hear of the cluster time.
     clock: OnceLock<Arc<dyn Gossip>>,
@@ -46,15 +56,27 @@ pub(crate) struct Cluster {
 impl Sharding {
     /// `options` are those of calls to other nodes.
     pub(crate) fn new(env: &Env, options: Options, metadata: Arc<FilteringMetadata>) -> Sharding {
-        let (env, ddl_locks) = (env.clone(), Default::default());
-        Sharding { env, options, metadata, ddl_locks, cluster: OnceLock::new(), clock: OnceLock::new() }
+        Sharding {
+            env: env.clone(),
+            options,
+            metadata,
+            ddl_locks: Default::default(),
+            cached: OnceLock::new(),
+            refreshes: NameLocks::default(),
+            cluster: OnceLock::new(),
+            clock: OnceLock::new(),
+        }
     }
     /// From now on this set is that shard.
     pub(crate) fn become_shard(&self, identity: ShardIdentity) {
         self.metadata.become_shard(identity);
     }
-    pub(crate) fn keep_time(&self, clock: Arc<dyn Gossip>) {
-        let _ = self.clock.set(clock);
+    pub(crate) fn join_set(&self, internal: &InternalCollections, replication: &Arc<Replication>) {
+        let _ = self.clock.set(replication.clock.clone());
+        let _ = self.cached.set(CachedMetadata::new(internal.clone(), replication.clone()));
+    }
+    fn cached(&self) -> Result<&CachedMetadata> {
+        self.cached.get().ok_or_else(|| Error::internal("the server is not put together yet"))
     }
     /// Another node of the cluster has told what it has heard of the cluster's metadata.
     pub(crate) fn hear(&self, args: &GenericArgs) {
