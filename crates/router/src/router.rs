@@ -1,5 +1,6 @@
 //! One router: what its commands hold and ask.
 
+use crate::concern_defaults::KnownDefaults;
 use crate::config::Config;
 use crate::cursors::cursor::RouterCursor;
 use crate::remote::Shards;
@@ -20,6 +21,7 @@ pub struct Router {
     pub config: Config,
     pub(crate) shards: Shards,
     pub(crate) transactions: Transactions,
+    pub(crate) concern_defaults: KnownDefaults,
     pub(crate) cursors: Cursors<RouterCursor>,
     /// This process, in `topologyVersion`.
     pub(crate) process_id: ObjectId,

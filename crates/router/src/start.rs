@@ -2,6 +2,7 @@
 
 use crate::Router;
 use crate::commands;
+use crate::concern_defaults::KnownDefaults;
 use crate::config::Config;
 use crate::remote::Shards;
 use crate::transactions::Transactions;
@@ -39,6 +40,7 @@ impl Router {
             me: me.clone(),
             shards,
             transactions: Transactions::default(),
+            concern_defaults: KnownDefaults::default(),
             instance,
             registry: commands::registry(),
             config,
@@ -55,8 +57,12 @@ impl Router {
     async fn wait_for_config_servers(&self, env: &Env) -> Result<()> {
         let pause = Duration::from_millis(limits::ROUTER_START_RETRY_MS);
         loop {
-            match self.catalog.refresh_shards().await {
-                Ok(_) => return Ok(()),
+            let reading = async {
+                self.catalog.refresh_shards().await?;
+                self.refresh_concern_defaults().await
+            };
+            match reading.await {
+                Ok(()) => return Ok(()),
                 Err(_) if self.is_ending() => return Err(Error::internal("asked to end while it started")),
                 Err(e) => {
                     env.log.warn(Component::Sharding, 23834, "The config servers cannot be read yet", |a| {
@@ -83,6 +89,8 @@ impl Router {
                 if rounds.is_multiple_of(limits::ROUTER_SHARDS_READ_ROUNDS) {
                     // Whoever needs a shard that is not known reads them again by itself.
                     let _ = router.catalog.refresh_shards().await;
+                    // What was known before is gone by until they answer.
+                    let _ = router.refresh_concern_defaults().await;
                 }
                 router.reap();
             }

@@ -1,0 +1,160 @@
+//! What the systems of a cluster promise, one by one, as a client of a router sees it.
+
+#![allow(clippy::unwrap_used)]
+
+use pando_bson::{Bson, Document, doc};
+use pando_testserver::{Client, Cluster, run};
+
+fn at<'a>(d: &'a Document, path: &str) -> Option<&'a Bson> {
+    let (first, rest) = path.split_once('.').map_or((path, None), |(a, b)| (a, Some(b)));
+    let found = d.get(first)?;
+    match rest {
+        None => Some(found),
+        Some(rest) => at(found.as_doc()?, rest),
+    }
+}
+fn text<'a>(d: &'a Document, path: &str) -> &'a str {
+    at(d, path).and_then(Bson::as_str).unwrap_or_default()
+}
+fn code(reply: &Document) -> i64 {
+    at(reply, "code").and_then(Bson::as_i64).unwrap_or_default()
+}
+async fn admin(c: &mut Client, command: Document) -> Document {
+    let mut command = command;
+    command.push("$db", "admin");
+    c.run(command).await
+}
+/// What profiling of a shard has noted of commands with that comment.
+async fn profiled(shard: &mut Client, comment: &str) -> Document {
+    let mut find = doc! { "find": "system.profile", "$db": "test" };
+    find.push("filter", doc! { "command.comment": comment });
+    shard.all(find).await.pop().expect("it was noted")
+}
+
+/// SYS-014.
+#[test]
+fn clients_that_name_no_concern_go_by_what_is_set_for_the_cluster() {
+    run(async {
+        let cluster = Cluster::of(1, 2).await;
+        let (mut c, mut shard) = (cluster.router(0).await, cluster.shard(0).await);
+        c.ok(doc! { "insert": "c", "documents": [doc! { "_id": 1 }] }).await;
+        shard.ok(doc! { "profile": 2, "$db": "test" }).await;
+        let find = |comment: &str| doc! { "find": "c", "comment": comment };
+        c.ok(find("before")).await;
+        let noted = profiled(&mut shard, "before").await;
+        assert_eq!(text(&noted, "command.readConcern.provenance"), "implicitDefault", "{noted:?}");
+        let set = doc! { "setDefaultRWConcern": 1, "defaultReadConcern": doc! { "level": "majority" },
+        "defaultWriteConcern": doc! { "w": 1, "wtimeout": 77 } };
+        assert_eq!(code(&admin(&mut c, set).await), 0);
+        c.ok(find("behind")).await;
+        let noted = profiled(&mut shard, "behind").await;
+        assert_eq!(text(&noted, "command.readConcern.level"), "majority");
+        assert_eq!(text(&noted, "command.readConcern.provenance"), "customDefault");
+        c.ok(doc! { "find": "c", "comment": "given", "readConcern": doc! { "level": "local" } }).await;
+        assert_eq!(text(&profiled(&mut shard, "given").await, "command.readConcern.level"), "local");
+        let insert = doc! { "insert": "c", "documents": [doc! { "_id": 2 }], "comment": "written" };
+        c.ok(insert).await;
+        let mut noted = doc! { "find": "system.profile", "$db": "test" };
+        noted.push("filter", doc! { "op": "insert" });
+        let noted = shard.all(noted).await.pop().expect("it was noted");
+        assert_eq!(at(&noted, "command.writeConcern.wtimeout").and_then(Bson::as_i64), Some(77), "{noted:?}");
+        assert_eq!(text(&noted, "command.writeConcern.provenance"), "customDefault");
+        // Shards keep none of their own.
+        for command in ["getDefaultRWConcern", "setDefaultRWConcern"] {
+            let mut asked = Document::new();
+            asked.push(command, 1);
+            asked.push("defaultWriteConcern", doc! { "w": 1 });
+            assert_eq!(code(&admin(&mut shard, asked).await), 51301, "{command}");
+        }
+        cluster.shut_down().await;
+    });
+}
+
+/// SYS-197, SYS-248, SYS-270.
+#[test]
+fn what_is_not_sharded_lies_on_one_shard_and_lists_show_everything_once() {
+    run(async {
+        let cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        for (db, shard) in [("one", "s0"), ("two", "s1")] {
+            admin(&mut c, doc! { "enableSharding": db, "primaryShard": shard }).await;
+            let options = doc! { "create": "c", "capped": true, "size": 4096, "max": 3, "$db": db };
+            c.ok(options).await;
+            c.ok(doc! { "insert": "d", "documents": [doc! { "a": 1 }], "$db": db }).await;
+            let index = doc! { "key": doc! { "a": 1 }, "name": "a", "sparse": true };
+            c.ok(doc! { "createIndexes": "d", "indexes": [index], "$db": db }).await;
+        }
+        admin(&mut c, doc! { "shardCollection": "one.s", "key": doc! { "_id": "hashed" } }).await;
+        for i in 0..2 {
+            let mut shard = cluster.shard(i).await;
+            for (db, owner) in [("one", 0), ("two", 1)] {
+                let names = |found: Vec<Document>| -> Vec<String> {
+                    let mut names: Vec<String> = found.iter().map(|d| text(d, "name").to_owned()).collect();
+                    names.sort();
+                    names
+                };
+                let found = names(shard.all(doc! { "listCollections": 1, "$db": db }).await);
+                let expected: &[&str] = match (db, i == owner) {
+                    ("one", true) => &["c", "d", "s"],
+                    ("one", false) => &["s"],
+                    (_, true) => &["c", "d"],
+                    (_, false) => &[],
+                };
+                assert_eq!(found, expected, "{db} on s{i}");
+            }
+        }
+        let listed = c.all(doc! { "listCollections": 1, "filter": doc! { "name": "c" }, "$db": "two" }).await;
+        assert_eq!(listed.len(), 1);
+        assert_eq!(at(&listed[0], "options.max").and_then(Bson::as_i64), Some(3), "{listed:?}");
+        let listed = c.all(doc! { "listCollections": 1, "nameOnly": true, "$db": "one" }).await;
+        assert_eq!(listed.len(), 3, "{listed:?}");
+        let indexes = c.all(doc! { "listIndexes": "d", "$db": "two" }).await;
+        assert_eq!(indexes.iter().map(|d| text(d, "name")).collect::<Vec<_>>(), ["_id_", "a"]);
+        let reply = admin(&mut c, doc! { "listDatabases": 1 }).await;
+        let databases = at(&reply, "databases").and_then(Bson::as_array).unwrap();
+        let names: Vec<&str> = databases.iter().map(|d| text(d.as_doc().unwrap(), "name")).collect();
+        assert_eq!(names, ["admin", "config", "one", "two"], "{reply:?}");
+        let one = databases[2].as_doc().unwrap();
+        let sizes = at(one, "shards").and_then(Bson::as_doc).unwrap();
+        let sum: i64 = sizes.iter().filter_map(|(_, size)| size.as_i64()).sum();
+        assert_eq!((sizes.len(), at(one, "sizeOnDisk").and_then(Bson::as_i64)), (2, Some(sum)));
+        cluster.shut_down().await;
+    });
+}
+
+/// SYS-247.
+#[test]
+fn an_index_is_made_where_the_collection_has_parts_and_nowhere_else() {
+    run(async {
+        let cluster = Cluster::of(3, 1).await;
+        let mut c = cluster.router(0).await;
+        admin(&mut c, doc! { "enableSharding": "test", "primaryShard": "s0" }).await;
+        for (shard, zone, min, max) in
+            [("s1", "low", Bson::MinKey, Bson::Int32(0)), ("s2", "high", Bson::Int32(0), Bson::MaxKey)]
+        {
+            admin(&mut c, doc! { "addShardToZone": shard, "zone": zone }).await;
+            let mut range = doc! { "updateZoneKeyRange": "test.c" };
+            range.push("min", doc! { "k": min });
+            range.push("max", doc! { "k": max });
+            range.push("zone", zone);
+            admin(&mut c, range).await;
+        }
+        assert_eq!(
+            code(&admin(&mut c, doc! { "shardCollection": "test.c", "key": doc! { "k": 1 } }).await),
+            0
+        );
+        let index = doc! { "key": doc! { "a": 1 }, "name": "a" };
+        let made = c.ok(doc! { "createIndexes": "c", "indexes": [index] }).await;
+        let raw: Vec<&str> =
+            at(&made, "raw").and_then(Bson::as_doc).unwrap().iter().map(|(name, _)| name).collect();
+        assert_eq!(raw.len(), 2, "{made:?}");
+        for (i, expected) in [(0, 0), (1, 1), (2, 1)] {
+            let mut shard = cluster.shard(i).await;
+            let reply = shard.run(doc! { "listIndexes": "c", "$db": "test" }).await;
+            let found = at(&reply, "cursor.firstBatch").and_then(Bson::as_array).unwrap_or_default();
+            let named = found.iter().filter(|d| text(d.as_doc().unwrap(), "name") == "a").count();
+            assert_eq!(named, expected, "s{i}: {reply:?}");
+        }
+        cluster.shut_down().await;
+    });
+}
