@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use pando_bson::{Bson, Document, doc};
-use pando_testserver::{Client, Cluster, run};
+use pando_command::roles::ClusterRole;
+use pando_testserver::{Client, Cluster, Set, run};
 
 fn at<'a>(d: &'a Document, path: &str) -> Option<&'a Bson> {
     let (first, rest) = path.split_once('.').map_or((path, None), |(a, b)| (a, Some(b)));
@@ -155,6 +156,27 @@ fn an_index_is_made_where_the_collection_has_parts_and_nowhere_else() {
             let named = found.iter().filter(|d| text(d.as_doc().unwrap(), "name") == "a").count();
             assert_eq!(named, expected, "s{i}: {reply:?}");
         }
+        cluster.shut_down().await;
+    });
+}
+
+/// SYS-015.
+#[test]
+fn a_set_whose_writes_wait_for_nobody_is_no_shard_until_the_cluster_says_what_they_wait_for() {
+    run(async {
+        let cluster = Cluster::of(1, 1).await;
+        let mut c = cluster.router(0).await;
+        let members = [doc! {}, doc! { "priority": 0 }, doc! { "arbiterOnly": true }];
+        let set = Set::configured_as(&members, |c| c.cluster_role = Some(ClusterRole::Shard)).await;
+        let add = doc! { "addShard": format!("rs/{}", set.host(0)), "name": "s1" };
+        let refused = admin(&mut c, add.clone()).await;
+        assert_eq!(code(&refused), 96, "{refused:?}");
+        assert!(text(&refused, "errmsg").contains("implicit default write concern"), "{refused:?}");
+        let default = doc! { "setDefaultRWConcern": 1, "defaultWriteConcern": doc! { "w": 1 } };
+        assert_eq!(code(&admin(&mut c, default).await), 0);
+        let added = admin(&mut c, add).await;
+        assert_eq!(text(&added, "shardAdded"), "s1", "{added:?}");
+        set.shut_down().await;
         cluster.shut_down().await;
     });
 }
