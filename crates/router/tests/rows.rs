@@ -180,3 +180,100 @@ fn a_set_whose_writes_wait_for_nobody_is_no_shard_until_the_cluster_says_what_th
         cluster.shut_down().await;
     });
 }
+
+/// SYS-193, SYS-195, SYS-253.
+#[test]
+fn a_router_that_begins_from_nothing_goes_on_where_another_one_was() {
+    run(async {
+        let mut cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        admin(&mut c, doc! { "shardCollection": "test.c", "key": doc! { "_id": "hashed" } }).await;
+        let documents: Vec<Bson> = (0..100).map(|i| doc! { "_id": i }.into()).collect();
+        let mut insert = doc! { "insert": "c" };
+        insert.push("documents", documents);
+        c.ok(insert).await;
+        let next = cluster.add_router().await;
+        let mut c = cluster.router(next).await;
+        assert_eq!(c.all(doc! { "find": "c" }).await.len(), 100);
+        let update = doc! { "q": doc! { "_id": 7 }, "u": doc! { "$set": doc! { "a": 1 } } };
+        let reply = c.ok(doc! { "update": "c", "updates": [update] }).await;
+        assert_eq!(at(&reply, "nModified").and_then(Bson::as_i64), Some(1));
+        let spelled = c.run(doc! { "insert": "c", "documents": [doc! { "_id": 1 }], "$db": "Test" }).await;
+        assert_eq!(code(&spelled), 13297, "{spelled:?}");
+        cluster.shut_down().await;
+    });
+}
+
+/// SYS-196, SYS-217.
+#[test]
+fn config_servers_hold_nothing_in_parts_and_a_shard_belongs_to_one_cluster() {
+    run(async {
+        let (cluster, other) = (Cluster::of(1, 1).await, Cluster::of(1, 1).await);
+        let mut c = cluster.router(0).await;
+        for ns in ["config.c", "admin.c", "local.c"] {
+            let refused = admin(&mut c, doc! { "shardCollection": ns, "key": doc! { "_id": 1 } }).await;
+            assert_eq!(code(&refused), 20, "{ns}: {refused:?}");
+        }
+        let host = format!("s0/127.0.0.1:{}", other.shard_port(0));
+        let refused = admin(&mut c, doc! { "addShard": host, "name": "taken" }).await;
+        assert_eq!(code(&refused), 20, "{refused:?}");
+        let config = format!("c/127.0.0.1:{}", other.config_port());
+        let refused = admin(&mut c, doc! { "addShard": config, "name": "config server" }).await;
+        assert_ne!(code(&refused), 0, "{refused:?}");
+        let listed = admin(&mut c, doc! { "listShards": 1 }).await;
+        assert_eq!(at(&listed, "shards").and_then(Bson::as_array).map(|s| s.len()), Some(1), "{listed:?}");
+        cluster.shut_down().await;
+        other.shut_down().await;
+    });
+}
+
+/// SYS-207 to SYS-210.
+#[test]
+fn reads_go_where_they_are_preferred_and_writes_find_the_next_primary() {
+    run(async {
+        let cluster = Cluster::of(1, 1).await;
+        let members = [doc! { "tags": doc! { "dc": "a" } }, doc! { "tags": doc! { "dc": "b" } }, doc! {
+            "tags": doc! { "dc": "c" }, "priority": 0
+        }];
+        let set = Set::configured_as(&members, |c| c.cluster_role = Some(ClusterRole::Shard)).await;
+        let mut c = cluster.router(0).await;
+        admin(&mut c, doc! { "addShard": format!("rs/{}", set.host(0)), "name": "s1" }).await;
+        admin(&mut c, doc! { "enableSharding": "test", "primaryShard": "s1" }).await;
+        c.ok(doc! { "insert": "c", "documents": [doc! { "_id": 1 }] }).await;
+        let primary = set.primary().await;
+        let asked = async |c: &mut Client, preference: Document| {
+            let mut explain = doc! { "explain": doc! { "find": "c" }, "$db": "test" };
+            explain.push("$readPreference", preference);
+            let reply = c.run(explain).await;
+            let plan = at(&reply, "queryPlanner.winningPlan.shards").and_then(Bson::as_array);
+            let server = plan.and_then(|s| at(s.first()?.as_doc()?, "serverInfo.port")?.as_i64());
+            let ends = |i: &usize| set.host(*i).ends_with(&format!(":{}", server.unwrap_or_default()));
+            (0..3).find(ends).unwrap_or_else(|| panic!("{reply:?}"))
+        };
+        assert_eq!(asked(&mut c, doc! { "mode": "primary" }).await, primary);
+        assert_eq!(asked(&mut c, doc! { "mode": "primaryPreferred" }).await, primary);
+        assert_ne!(asked(&mut c, doc! { "mode": "secondary" }).await, primary);
+        assert_ne!(asked(&mut c, doc! { "mode": "secondaryPreferred" }).await, primary);
+        for (tag, member) in [("a", 0), ("b", 1), ("c", 2)] {
+            let nearest = doc! { "mode": "nearest", "tags": [doc! { "dc": "none" }, doc! { "dc": tag }] };
+            assert_eq!(asked(&mut c, nearest).await, member, "{tag}");
+        }
+        let none = doc! { "mode": "secondary", "tags": [doc! { "dc": "none" }] };
+        let mut find = doc! { "find": "c", "maxTimeMS": 700 };
+        find.push("$readPreference", none);
+        let refused = c.run(find).await;
+        assert!([50, 133].contains(&code(&refused)), "{refused:?}");
+        // Whoever steps down says so, and the next write goes to who follows.
+        set.connect(primary).await.run(doc! { "replSetStepDown": 60, "force": true, "$db": "admin" }).await;
+        let next = set.primary().await;
+        assert_ne!(next, primary);
+        let mut insert = doc! { "insert": "c", "documents": [doc! { "_id": 2 }] };
+        insert.push("lsid", doc! { "id": Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![7; 16] }) });
+        insert.push("txnNumber", Bson::Int64(1));
+        let reply = c.run(insert).await;
+        assert_eq!(at(&reply, "n").and_then(Bson::as_i64), Some(1), "{reply:?}");
+        assert_eq!(asked(&mut c, doc! { "mode": "primary" }).await, next);
+        set.shut_down().await;
+        cluster.shut_down().await;
+    });
+}
