@@ -6,8 +6,9 @@
 use crate::Access;
 use bytes::Bytes;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
-use pando_bson::DocBuilder;
-use pando_catalog::ResolvedView;
+use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
+use pando_catalog::observer::DocumentKeys;
+use pando_catalog::{Collection, ResolvedView};
 use pando_command::{OpCtx, Versions};
 use pando_query::source::{
     CollectionInfo, IndexCursor, IndexScan, Owned, RecordCursor, RecordId, RecordScan, Source,
@@ -26,6 +27,7 @@ pub(crate) type Visible = Option<Arc<OwnedDocuments>>;
 impl Access {
     /// From now on this node is a shard's, and what it knows of who owns what is asked.
     pub fn on_shard(mut self, metadata: Arc<FilteringMetadata>) -> Access {
+        self.catalog.tell_documents_by(Arc::new(ShardKeys(metadata.clone())));
         self.placement = Some(metadata);
         self
     }
@@ -93,6 +95,16 @@ impl Access {
             ctx.note_refusal(refusal.why);
             refusal.error
         })
+    }
+}
+
+/// What entries say of a document of a sharded collection: its shard key, and its `_id`.
+struct ShardKeys(Arc<FilteringMetadata>);
+
+impl DocumentKeys for ShardKeys {
+    fn key_of(&self, coll: &Collection, doc: &RawDoc, id: Elem<'_>) -> Option<DocBuf> {
+        let Known::Sharded(owned) = self.0.known(&coll.ns) else { return None };
+        Some(owned.ownership().table.collection.key.document_key(doc, id))
     }
 }
 

@@ -8,6 +8,7 @@ use pando_base::{Error, ErrorCode, Result};
 use pando_bson::ObjectId;
 use pando_command::{Instance, Registry};
 use pando_env::sync::Notify;
+use pando_session::Spills;
 use pando_session::cursors::Cursors;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -21,6 +22,8 @@ pub struct Router {
     pub(crate) shards: Shards,
     pub(crate) transactions: Transactions,
     pub(crate) cursors: Cursors<RouterCursor>,
+    /// What merging parts of pipelines hold beyond their memory.
+    pub(crate) spills: Arc<Spills>,
     /// This process, in `topologyVersion`.
     pub(crate) process_id: ObjectId,
     /// Itself, for tasks that outlive a command.

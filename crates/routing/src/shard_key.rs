@@ -100,6 +100,19 @@ impl ShardKey {
         }
         Ok(out.finish())
     }
+    /// What tells a stored document from all others of its collection: the key's fields, as far as it has them, and its `_id`.
+    pub fn document_key(&self, doc: &RawDoc, id: Elem<'_>) -> DocBuf {
+        let mut out = DocBuilder::new();
+        for f in self.fields.iter() {
+            if let Ok(Some(e)) = value_at(doc, &f.path) {
+                out.raw(e.value().element_type(), &*f.path, e.data());
+            }
+        }
+        if !self.fields.iter().any(|f| *f.path == *"_id") {
+            out.elem(id);
+        }
+        out.finish()
+    }
 
     /// Bytes of a chunk's or a zone's bound, which names all fields of the key in their order.
     pub fn key_of_bound(&self, bound: &RawDoc) -> Result<Vec<u8>> {
@@ -205,6 +218,17 @@ mod tests {
         let mut b = KeyBuilder::default();
         k.key_of(&doc(json), &mut b).unwrap();
         b.finish()
+    }
+
+    #[test]
+    fn a_document_is_told_by_its_shard_key_and_its_id() {
+        let told = |k: &str, d: &str| {
+            let d = doc(d);
+            key(k).document_key(&d, d.elem("_id").unwrap()).to_string()
+        };
+        assert_eq!(told(r#"{"a.b": 1, "c": 1}"#, r#"{"_id": 7, "a": {"b": 2}}"#), "{ a.b: 2, _id: 7 }");
+        assert_eq!(told(r#"{"_id": "hashed"}"#, r#"{"x": 1, "_id": 7}"#), "{ _id: 7 }");
+        assert_eq!(told(r#"{"k": 1, "_id": 1}"#, r#"{"_id": 7, "k": null}"#), "{ k: null, _id: 7 }");
     }
 
     #[test]

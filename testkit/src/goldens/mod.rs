@@ -5,6 +5,7 @@
 
 mod case;
 mod normal;
+mod order;
 mod replay;
 mod way;
 

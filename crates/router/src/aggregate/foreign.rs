@@ -84,9 +84,11 @@ impl Other {
                 }
             }
         });
-        if let Some(collation) = &q.collation {
-            b.raw_doc("collation", collation.spec());
-        }
+        // Also where it is the simple one: a view with another one cannot be read so.
+        match &q.collation {
+            Some(collation) => b.raw_doc("collation", collation.spec()),
+            None => b.doc("collation", |d| _ = d.str("locale", "simple")),
+        };
         if let Some(reads) = &self.foreign.read_concern {
             b.raw_doc("readConcern", reads);
         }

@@ -333,12 +333,17 @@ impl ChangeStream {
         Ok(true)
     }
 
-    /// Drops what lies before the token that the stream was opened with, and that event itself.
+    /// Drops what lies before the token that the stream was opened with, and that event itself. One of many gives it: whoever merges
+    /// them has to see that somebody has it.
     fn skip_to_start(&mut self) -> Result<()> {
         let Some(wanted) = &self.looking_for else { return Ok(()) };
         while let Some(e) = self.pending.pop() {
             if e.token.is_same(wanted) {
                 self.looking_for = None;
+                // What ended the stream is behind whoever starts after it.
+                if self.one_of_many && !e.ends {
+                    self.pending.put_back(e);
+                }
                 return Ok(());
             }
             if let Some(n) = wanted.fragment_of(&e.token) {

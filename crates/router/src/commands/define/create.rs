@@ -7,7 +7,8 @@ use pando_rpc::Retry;
 
 pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
-    CreateArgs::parse(&req)?;
+    // `temp` among them, which only servers may ask for.
+    CreateArgs::parse(&req)?.check_form(&ns)?;
     ctx.arguments_read()?;
     let on = OnPrimary { ns, name: "create", creates: true, retry: Retry::NotIdempotent };
     on.run(router, ctx, &req).await.map(|reply| handed_on(&reply))
