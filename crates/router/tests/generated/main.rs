@@ -54,6 +54,17 @@ async fn answer(c: &mut Client, command: Document, told: Told) -> String {
     out.join(", ")
 }
 
+fn shown(row: &Bson, told: Told) -> String {
+    match row {
+        Bson::Document(d) if told == Told::FieldsInAnyOrder => {
+            let mut fields: Vec<String> = d.iter().map(|(name, v)| format!("{name}: {v:?}")).collect();
+            fields.sort();
+            fields.join(", ")
+        }
+        row => format!("{row:?}"),
+    }
+}
+
 /// All batches of a cursor; what went wrong where there is none.
 async fn rows(c: &mut Client, command: Document, told: Told) -> String {
     let (name, coll) = command.iter().next().map(|(n, v)| (n.to_owned(), v.clone())).unwrap();
@@ -64,7 +75,7 @@ async fn rows(c: &mut Client, command: Document, told: Told) -> String {
             return format!("{name}: code: {:?}", reply.get("code"));
         };
         let batch = cursor.get("firstBatch").or(cursor.get("nextBatch")).and_then(Bson::as_array);
-        out.extend(batch.unwrap_or_default().iter().map(|row| format!("{row:?}")));
+        out.extend(batch.unwrap_or_default().iter().map(|row| shown(row, told)));
         let id = cursor.get("id").cloned().unwrap();
         if id.as_i64() == Some(0) {
             break;
@@ -75,7 +86,7 @@ async fn rows(c: &mut Client, command: Document, told: Told) -> String {
         reply = c.run(more).await;
     }
     match told {
-        Told::InOrder => {}
+        Told::InOrder | Told::FieldsInAnyOrder => {}
         Told::InAnyOrder => out.sort(),
         Told::HowMany => return format!("{} rows", out.len()),
     }

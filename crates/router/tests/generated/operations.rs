@@ -10,6 +10,8 @@ use pando_bson::{Bson, Document, doc};
 pub(crate) enum Told {
     InOrder,
     InAnyOrder,
+    /// The fields of a row may come in any order: those of a shard key are in the condition of an upsert, others are not.
+    FieldsInAnyOrder,
     HowMany,
 }
 

@@ -63,6 +63,9 @@ fn statement(c: &mut Chance, place: &Place) -> Document {
         0 => d.push("u", stages(c, counts)),
         1 if by == 1 => d.push("u", with_id(c, id)),
         2 => {
+            // Where there is no array it fails, half way through several documents.
+            let q = d.get("q").cloned().unwrap();
+            d.set("q", doc! { "$and": [q, { "items": { "$type": "array" } }] });
             d.push("u", doc! { "$set": { "items.$[i].q": c.below(9) } });
             d.push("arrayFilters", vec![Bson::from(doc! { "i.w": { "$gt": c.below(9) } })]);
         }
@@ -75,7 +78,7 @@ fn statement(c: &mut Chance, place: &Place) -> Document {
         }
         _ => d.push("u", operators(c, counts)),
     }
-    if by == 1 {
+    if by == 1 && d.get("arrayFilters").is_none() {
         d.push("upsert", c.once_in(2));
     }
     if c.once_in(5) {
