@@ -107,6 +107,31 @@ fn chunks_are_split_at_keys_that_can_be_kept() {
     });
 }
 
+#[test]
+fn an_array_is_no_shard_key() {
+    run(async {
+        let (cluster, mut c) = cluster().await;
+        fill(&mut c, "ranged", 10).await;
+        let array = || doc! { "$set": { "k": [1, 2] } };
+        for (update, upsert) in [
+            (Bson::from(array()), false),
+            (doc! { "k": [1, 2] }.into(), false),
+            (vec![Bson::from(array())].into(), false),
+            (array().into(), true),
+        ] {
+            let mut one = doc! { "q": { "_id": if upsert { 77 } else { 1 }, "k": 10 }, "upsert": upsert };
+            one.push("u", update);
+            let reply = c.run(with(doc! { "update": "ranged" }, "updates", vec![one.into()])).await;
+            let shown = format!("{reply:?}");
+            let text = "the field 'k' was found to be an array or array descendant.";
+            assert!(shown.contains("Int32(54)") && shown.contains(text), "{shown}");
+        }
+        let find_and_modify = doc! { "findAndModify": "ranged", "query": { "k": 10 }, "update": array() };
+        assert_eq!(c.err(find_and_modify).await.0, 54);
+        cluster.shut_down().await;
+    });
+}
+
 async fn watch(c: &mut Client, coll: &str, stage: Document, rest: Vec<Bson>) -> Bson {
     let stages = [Bson::from(doc! { "$changeStream": stage })].into_iter().chain(rest).collect();
     let reply = c.ok(with(doc! { "aggregate": coll, "cursor": {} }, "pipeline", stages)).await;
@@ -177,6 +202,13 @@ fn a_token_of_no_event_is_refused() {
         let failed = failed.unwrap();
         assert_eq!(failed.get("code"), Some(&Bson::Int32(280)), "{failed:?}");
         assert!(format!("{failed:?}").contains("the resume token was not found"), "{failed:?}");
+        // What shards would refuse is refused where the stages stand here.
+        let stages = vec![
+            Bson::from(doc! { "$changeStream": { "fullDocument": "updateLookup" } }),
+            doc! { "$group": { "_id": 1 } }.into(),
+        ];
+        let refused = with(doc! { "aggregate": "hashed", "cursor": {} }, "pipeline", stages);
+        assert_eq!(c.err(refused).await.0, 20);
         // A stage that lets the event itself through to nobody does not hide that it is there.
         let mut stage = doc! {};
         stage.push("resumeAfter", foreign);
@@ -204,7 +236,7 @@ fn arguments_about_shards_have_their_types() {
             command.set(name, v);
             command.push("$db", "admin");
             let (code, text) = c.err(command).await;
-            assert!(code == 14 && text.contains(&format!("'shardCollection.{name}'")), "{name}: {code} {text}");
+            assert!(code == 14 && text.contains(&format!("{name}'")), "{name}: {code} {text}");
         }
         let (code, text) = c.err(doc! { "enableSharding": "other", "primaryShard": 7, "$db": "admin" }).await;
         assert!(code == 14 && text.contains("primaryShard"), "{code} {text}");

@@ -100,6 +100,10 @@ impl ShardKey {
         }
         Ok(out.finish())
     }
+    /// The first of its fields that is an array in a document, or stands within one.
+    pub fn array_in(&self, doc: &RawDoc) -> Option<&str> {
+        self.fields.iter().find(|f| value_at(doc, &f.path).is_err()).map(|f| &*f.path)
+    }
     /// What tells a stored document from all others of its collection: the key's fields, as far as it has them, and its `_id`.
     pub fn document_key(&self, doc: &RawDoc, id: Elem<'_>) -> DocBuf {
         let mut out = DocBuilder::new();

@@ -80,10 +80,10 @@ pub fn check_split(chunk: ChunkRef<'_>, key: &ShardKey, points: &[DocBuf]) -> Re
     Ok(())
 }
 
-/// A bound is kept as a document: what could be taken for an operator there, or has several values, is refused.
+/// A bound is kept as a document: what could be taken for an operator there, or has several values, is refused (asked of 6.0.5).
 fn check_storable(point: &RawDoc) -> Result<()> {
     let storable = |e: &Elem<'_>| match e.value() {
-        Value::Array(_) => false,
+        Value::Array(_) | Value::Regex { .. } => false,
         Value::Document(d) => !has_operators(d),
         _ => true,
     };
@@ -132,6 +132,17 @@ pub fn check_merge<'a>(
 mod tests {
     use super::*;
     use crate::testing::doc;
+
+    #[test]
+    fn points_can_be_kept() {
+        for bad in [r#"{"k": {"$gt": 1}}"#, r#"{"k": [1]}"#, r#"{"k": {"a": {"$b": 1}}}"#] {
+            let point = doc(bad);
+            let e = check_storable(&point).unwrap_err();
+            let element = point.first().unwrap();
+            assert_eq!(e.message, format!("Shard key element {element} is not valid for storage"));
+        }
+        assert!(check_storable(&doc(r#"{"k": {"a": 1}}"#)).is_ok());
+    }
 
     #[test]
     fn hashes_are_cut_where_a_real_server_cuts_them() {

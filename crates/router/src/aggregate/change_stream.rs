@@ -11,7 +11,7 @@ use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::{OpCtx, Reply, Request};
 use pando_metadata_cache::Target;
 use pando_query::QueryCtx;
-use pando_query::change_stream::Token;
+use pando_query::change_stream::{Token, check_stages};
 use pando_query::sort::SortPattern;
 use pando_query::stage::{Pipeline, RunEnv};
 use pando_request::AggregateArgs;
@@ -34,6 +34,7 @@ pub(crate) async fn run(
     ctx.set_change_stream();
     let q = router.query_ctx(ctx, None, args.collation, args.let_vars)?;
     let looks_up = spec.get("fullDocument").is_some_and(|v| v.as_str() == Some("updateLookup"));
+    check_stages(args.pipeline)?;
     let resumes = Resumes::of(spec, args.pipeline)?;
     let Parts { shards: stages, merger, order } = parts(args.pipeline, looks_up || resumes.must_be_there, &q)?;
     let shards = router.catalog.refresh_shards().await?;

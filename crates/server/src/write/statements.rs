@@ -497,11 +497,18 @@ impl Job<'_> {
 
 /// A document whose shard key changes may belong to another shard from then on. To move it there takes a transaction of both.
 fn check_stays_here(coll: &WriteAcquisition, new: &RawDoc) -> Result<()> {
+    let Some(key) = coll.shard_key() else { return Ok(()) };
+    if let Some(field) = key.array_in(new) {
+        let text = format!(
+            "After applying the update to the document, the field '{field}' was found to be an array or array descendant."
+        );
+        return Err(Error::new(ErrorCode::NotSingleValueField, text));
+    }
     match coll.owned() {
         Some(owned) if !owned.owns(new) => Err(Error::new(
             ErrorCode::WouldChangeOwningShard,
-            "The document's shard key belongs to another shard after this update, or is no key (an array); to move it there \
-             is not supported by this server",
+            "The document's shard key belongs to another shard after this update; to move it there is not supported by this \
+             server",
         )),
         _ => Ok(()),
     }
