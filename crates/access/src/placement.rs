@@ -14,9 +14,9 @@ use pando_query::source::{
     CollectionInfo, IndexCursor, IndexScan, Owned, RecordCursor, RecordId, RecordScan, Source,
 };
 use pando_query::stage::involved;
-use pando_routing::{ChunkVersion, ShardKey};
 use pando_routing::check::Access as Kind;
 use pando_routing::stale::StaleConfig;
+use pando_routing::{ChunkVersion, ShardKey};
 use pando_shard::metadata::{Known, Refusal};
 use pando_shard::{FilteringMetadata, OwnedDocuments};
 use std::collections::BTreeSet;

@@ -44,16 +44,23 @@ fn options_of_find_reach_all_shards() {
     run(async {
         let (cluster, mut c) = cluster().await;
         fill(&mut c, "ranged", 100).await;
-        c.ok(doc! { "createIndexes": "ranged", "indexes": [{ "key": { "n": 1, "k": 1 }, "name": "n" }] }).await;
+        c.ok(doc! { "createIndexes": "ranged", "indexes": [{ "key": { "n": 1, "k": 1 }, "name": "n" }] })
+            .await;
         let find = doc! { "find": "ranged", "filter": { "n": { "$gte": 3 } }, "sort": { "n": -1, "k": 1 }, "hint": "n", "returnKey": true };
         let rows = c.all(find).await;
         assert_eq!(rows.len(), 40);
-        assert_eq!((rows[0].clone(), rows[39].clone()), (doc! { "n": 4, "k": 40 }, doc! { "n": 3, "k": 980 }));
+        assert_eq!(
+            (rows[0].clone(), rows[39].clone()),
+            (doc! { "n": 4, "k": 40 }, doc! { "n": 3, "k": 980 })
+        );
         // The sort is the router's, the key is the index's.
         let find = doc! { "find": "ranged", "filter": { "n": 3 }, "sort": { "_id": -1 }, "hint": "n", "returnKey": true, "limit": 2 };
         assert_eq!(c.all(find).await, [doc! { "n": 3, "k": 980 }, doc! { "n": 3, "k": 930 }]);
         let rows = c.all(doc! { "find": "ranged", "sort": { "k": 1 }, "showRecordId": true }).await;
-        assert!(rows.len() == 100 && rows.iter().all(|r| r.get("$recordId").is_some() && r.get("$sortKey").is_none()));
+        assert!(
+            rows.len() == 100
+                && rows.iter().all(|r| r.get("$recordId").is_some() && r.get("$sortKey").is_none())
+        );
         let find = doc! { "find": "ranged", "min": { "n": 1, "k": 0 }, "max": { "n": 2, "k": 0 }, "hint": "n", "sort": { "k": -1 }, "limit": 3 };
         let ids: Vec<_> = c.all(find).await.iter().map(|d| d.get("_id").cloned().unwrap()).collect();
         assert_eq!(ids, [Bson::Int32(96), Bson::Int32(91), Bson::Int32(86)]);
@@ -154,7 +161,12 @@ fn an_event_tells_the_shard_key_and_waits_for_no_idle_shard() {
         let id = watch(&mut c, "ranged", doc! {}, Vec::new()).await;
         let begun = Instant::now();
         for step in 0..5 {
-            c.ok(with(doc! { "insert": "ranged" }, "documents", vec![Bson::from(doc! { "k": 7, "_id": step })])).await;
+            c.ok(with(
+                doc! { "insert": "ranged" },
+                "documents",
+                vec![Bson::from(doc! { "k": 7, "_id": step })],
+            ))
+            .await;
             let event = events(&mut c, "ranged", &id, 1).await.remove(0);
             assert_eq!(event.get("documentKey"), Some(&Bson::from(doc! { "k": 7, "_id": step })));
         }
@@ -249,7 +261,8 @@ fn groups_that_are_merged_spill_or_say_that_they_may_not() {
     run(async {
         let (cluster, mut c) = cluster().await;
         fill(&mut c, "hashed", 2000).await;
-        c.ok(doc! { "setParameter": 1, "internalDocumentSourceGroupMaxMemoryBytes": 20_000, "$db": "admin" }).await;
+        c.ok(doc! { "setParameter": 1, "internalDocumentSourceGroupMaxMemoryBytes": 20_000, "$db": "admin" })
+            .await;
         let group = |disk: bool| {
             let stages = vec![
                 Bson::from(doc! { "$group": { "_id": "$k", "n": { "$sum": 1 }, "last": { "$max": "$n" } } }),

@@ -21,8 +21,8 @@ pub struct Report {
     pub cases: usize,
     /// Same code, other text.
     pub messages: Vec<Difference>,
-    /// Ids of the cases with an accepted difference.
-    pub explained: Vec<String>,
+    /// Accepted differences.
+    pub explained: Vec<Difference>,
     pub unexplained: Vec<Difference>,
     /// Cases that have no meaning on this way.
     pub left_out: usize,
@@ -69,7 +69,7 @@ pub fn run_topic(
         match replay.check(case) {
             None => {}
             Some(d) if d.kind == Kind::Absent => report.left_out += 1,
-            Some(d) if explained.covers(&case.id, d.kind.name()) => report.explained.push(d.id),
+            Some(d) if explained.covers(&case.id, d.kind.name()) => report.explained.push(d),
             Some(d) if d.kind == Kind::Message => report.messages.push(d),
             Some(d) => report.unexplained.push(d),
         }

@@ -59,7 +59,9 @@ fn keeps(stage: &Document, path: &str) -> bool {
     match (name, spec) {
         ("$limit" | "$skip" | "$match", _) => true,
         ("$project", Bson::Document(spec)) => shows(spec, path),
-        ("$set" | "$addFields", Bson::Document(spec)) => spec.iter().all(|(name, _)| root(name) != root(path)),
+        ("$set" | "$addFields", Bson::Document(spec)) => {
+            spec.iter().all(|(name, _)| root(name) != root(path))
+        }
         ("$unset", Bson::String(name)) => root(name) != root(path),
         _ => false,
     }

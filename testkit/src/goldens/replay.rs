@@ -1,9 +1,9 @@
 //! Asking a server what the real one was asked, and comparing.
 
 use super::Way;
-use super::way::Asked;
 use super::case::{Case, Setups};
 use super::normal::{VOLATILE, line, normal, normal_doc};
+use super::way::Asked;
 use crate::client::Client;
 use pando_bson::{Bson, Document, doc};
 use std::collections::{BTreeMap, BTreeSet};

@@ -80,7 +80,9 @@ impl Way {
         let cut = takes_some(asked.cmd, asked.raw);
         let fields = order::without_order(asked.cmd);
         let loose = |rows: &[String]| -> Vec<String> {
-            rows.iter().map(|row| if fields.is_empty() { row.clone() } else { order::loosened(row, &fields) }).collect()
+            rows.iter()
+                .map(|row| if fields.is_empty() { row.clone() } else { order::loosened(row, &fields) })
+                .collect()
         };
         let (want, got) = (loose(want), loose(got));
         if asked.behind.is_some_and(|cmd| takes_some(cmd, asked.raw)) {
@@ -94,7 +96,8 @@ impl Way {
             rows.sort();
             rows
         };
-        sorted(&want) == sorted(&got) || (cut && want.len() == got.len() && are_some_of(asked.all, &want, &got))
+        sorted(&want) == sorted(&got)
+            || (cut && want.len() == got.len() && are_some_of(asked.all, &want, &got))
     }
 
     /// What is left of a collection after a write.
@@ -106,7 +109,9 @@ impl Way {
             rows
         };
         match self {
-            Way::Sharded => sorted(want) == sorted(got) || (want.len() == got.len() && takes_some(asked.cmd, asked.raw)),
+            Way::Sharded => {
+                sorted(want) == sorted(got) || (want.len() == got.len() && takes_some(asked.cmd, asked.raw))
+            }
             _ => want == got,
         }
     }

@@ -36,7 +36,8 @@ pub(crate) async fn run(
     let looks_up = spec.get("fullDocument").is_some_and(|v| v.as_str() == Some("updateLookup"));
     check_stages(args.pipeline)?;
     let resumes = Resumes::of(spec, args.pipeline)?;
-    let Parts { shards: stages, merger, order } = parts(args.pipeline, looks_up || resumes.must_be_there, &q)?;
+    let Parts { shards: stages, merger, order } =
+        parts(args.pipeline, looks_up || resumes.must_be_there, &q)?;
     let shards = router.catalog.refresh_shards().await?;
     let targets: Vec<Target> = shards.iter().map(|s| Target::unversioned(s.entry.id.clone())).collect();
     // All begin at one time; what changes from now on is newer than whatever anybody has told of.

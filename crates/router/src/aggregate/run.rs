@@ -18,8 +18,8 @@ use pando_command::{OpCtx, Param, ReadLevel, Reply, Request};
 use pando_metadata_cache::{Route, Target};
 use pando_query::QueryCtx;
 use pando_query::stage::{
-    Asked as Who, MergeHost, OrderedBy, Pipeline, PipelineSource, RunEnv, Split, check_first_stage, check_places, involved,
-    place_of_first, sinks_of,
+    Asked as Who, MergeHost, OrderedBy, Pipeline, PipelineSource, RunEnv, Split, check_first_stage,
+    check_places, involved, place_of_first, sinks_of,
 };
 use pando_request::AggregateArgs;
 use pando_rpc::Retry;

@@ -26,7 +26,12 @@ pub(crate) struct Watching {
 
 impl Watching {
     /// `after`: where the reader wants to go on; `must_be_there`: an event of that token is looked for.
-    pub(crate) fn new(shards: usize, after: Option<&RawDoc>, must_be_there: bool, looks_up: bool) -> Watching {
+    pub(crate) fn new(
+        shards: usize,
+        after: Option<&RawDoc>,
+        must_be_there: bool,
+        looks_up: bool,
+    ) -> Watching {
         let after = after.map(|token| data(token).to_owned());
         Watching {
             looks_up,

@@ -39,7 +39,10 @@ pub(crate) fn with_id(c: &mut Chance, id: i32) -> Document {
     let items: Vec<Bson> = (0..c.below(3)).map(|i| doc! { "w": c.below(9), "q": i }.into()).collect();
     d.push("items", items);
     d.push("t", words(c));
-    let at = vec![Bson::Double(f64::from(c.below(3600)) / 10.0 - 180.0), Bson::Double(f64::from(c.below(1600)) / 10.0 - 80.0)];
+    let at = vec![
+        Bson::Double(f64::from(c.below(3600)) / 10.0 - 180.0),
+        Bson::Double(f64::from(c.below(1600)) / 10.0 - 80.0),
+    ];
     let mut point = doc! { "type": "Point" };
     point.push("coordinates", at);
     d.push("p", point);

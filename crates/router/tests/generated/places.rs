@@ -153,7 +153,9 @@ pub(crate) async fn fill(c: &mut Client, chance: &mut Chance) {
         command.push("documents", docs.clone());
         c.run(command).await;
     }
-    let side: Vec<Bson> = (0..60).map(|r| doc! { "_id": r, "r": r % 13, "w": (r * 7) % 50, "next": (r * 3) % 60 }.into()).collect();
+    let side: Vec<Bson> = (0..60)
+        .map(|r| doc! { "_id": r, "r": r % 13, "w": (r * 7) % 50, "next": (r * 3) % 60 }.into())
+        .collect();
     for name in ["side_plain", "side_sharded"] {
         let mut command = doc! { "insert": name };
         command.push("documents", side.clone());

@@ -80,14 +80,19 @@ pub(crate) fn find(c: &mut Chance, place: &Place) -> Operation {
 pub(crate) fn of_index(c: &mut Chance, place: &Place) -> Operation {
     let (a, b) = (c.below(40), c.below(12) + 1);
     let d = match c.below(4) {
-        0 => doc! { "find": place.name, "min": { "n": a }, "max": { "n": a + b }, "hint": { "n": 1 }, "sort": { "n": 1, "_id": 1 } },
-        1 => doc! { "find": place.name, "filter": { "n": { "$gte": a } }, "returnKey": true, "hint": "n", "sort": { "n": c.one(&[1, -1]) } },
+        0 => {
+            doc! { "find": place.name, "min": { "n": a }, "max": { "n": a + b }, "hint": { "n": 1 }, "sort": { "n": 1, "_id": 1 } }
+        }
+        1 => {
+            doc! { "find": place.name, "filter": { "n": { "$gte": a } }, "returnKey": true, "hint": "n", "sort": { "n": c.one(&[1, -1]) } }
+        }
         2 => {
             let d = doc! { "find": place.name, "filter": filter(c), "showRecordId": true };
             return Operation::one("of index", d, Told::HowMany);
         }
         _ => {
-            let d = doc! { "find": place.name, "filter": { "n": { "$lt": a } }, "returnKey": true, "hint": "n" };
+            let d =
+                doc! { "find": place.name, "filter": { "n": { "$lt": a } }, "returnKey": true, "hint": "n" };
             return Operation::one("of index", d, Told::InAnyOrder);
         }
     };
@@ -167,7 +172,9 @@ pub(crate) fn near(c: &mut Chance, place: &Place) -> Operation {
 pub(crate) fn of_view(c: &mut Chance, place: &Place) -> Operation {
     let view = format!("v_{}", place.name);
     let d = match c.below(4) {
-        0 => doc! { "find": view, "filter": filter(c), "sort": { "m": -1, "_id": 1 }, "limit": c.below(20) + 1 },
+        0 => {
+            doc! { "find": view, "filter": filter(c), "sort": { "m": -1, "_id": 1 }, "limit": c.below(20) + 1 }
+        }
         1 => doc! { "count": view, "query": key_of(c.below(IDS)) },
         2 => doc! { "distinct": view, "key": c.one(&["m", "a", "d.q"]), "query": filter(c) },
         _ => crate::operations::with(

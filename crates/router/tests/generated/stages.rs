@@ -99,14 +99,16 @@ fn windows(c: &mut Chance) -> Vec<Document> {
 fn joins(c: &mut Chance, place: &Place) -> Vec<Document> {
     let from = c.one(&[place.name, place.side]);
     let lookup = match c.below(4) {
-        0 => doc! { "from": from, "localField": "g", "foreignField": c.one(&["a", "r", "_id", "g"]), "as": "j" },
+        0 => {
+            doc! { "from": from, "localField": "g", "foreignField": c.one(&["a", "r", "_id", "g"]), "as": "j" }
+        }
         1 => doc! { "from": place.side, "let": { "n": "$n" }, "as": "j",
         "pipeline": [{ "$match": { "$expr": { "$lt": ["$w", "$$n"] } } }, { "$sort": { "w": 1, "_id": 1 } }, { "$limit": 4 }] },
         2 => doc! { "from": from, "localField": "a", "foreignField": "_id", "as": "j",
         "pipeline": [{ "$project": { "w": 1, "n": 1 } }] },
         _ => doc! { "from": place.side, "localField": "g", "foreignField": "r", "as": "j", "pipeline": [
-            { "$lookup": { "from": place.name, "localField": "w", "foreignField": "n", "as": "again" } },
-            { "$project": { "again": { "$size": "$again" } } }] },
+        { "$lookup": { "from": place.name, "localField": "w", "foreignField": "n", "as": "again" } },
+        { "$project": { "again": { "$size": "$again" } } }] },
     };
     let mut all = vec![by_id(), doc! { "$limit": c.below(12) + 1 }, doc! { "$lookup": lookup }];
     match c.below(3) {
@@ -122,8 +124,12 @@ fn joins(c: &mut Chance, place: &Place) -> Vec<Document> {
 
 fn walks(c: &mut Chance, place: &Place) -> Vec<Document> {
     let mut spec = match c.below(2) {
-        0 => doc! { "from": place.name, "startWith": "$n", "connectFromField": "n", "connectToField": "_id", "as": "way" },
-        _ => doc! { "from": place.side, "startWith": "$g", "connectFromField": "next", "connectToField": "_id", "as": "way" },
+        0 => {
+            doc! { "from": place.name, "startWith": "$n", "connectFromField": "n", "connectToField": "_id", "as": "way" }
+        }
+        _ => {
+            doc! { "from": place.side, "startWith": "$g", "connectFromField": "next", "connectToField": "_id", "as": "way" }
+        }
     };
     spec.push("maxDepth", c.below(4));
     if c.once_in(2) {
@@ -144,7 +150,8 @@ fn unions(c: &mut Chance, place: &Place) -> Vec<Document> {
     let mut all = vec![doc! { "$unionWith": union }];
     match c.below(2) {
         0 => all.push(doc! { "$sort": { "_id": 1, "k": 1, "m": 1 } }),
-        _ => all.extend([doc! { "$group": { "_id": "$g", "n": { "$sum": 1 }, "f": { "$sum": "$f" } } }, by_id()]),
+        _ => all
+            .extend([doc! { "$group": { "_id": "$g", "n": { "$sum": 1 }, "f": { "$sum": "$f" } } }, by_id()]),
     }
     all
 }
@@ -227,7 +234,8 @@ fn shapes(c: &mut Chance) -> Vec<Document> {
 /// `$merge` and `$out`, and what is there then.
 pub(crate) fn write_results(c: &mut Chance, place: &Place) -> Operation {
     let into = format!("m_{}", place.name);
-    let mut all = vec![doc! { "$match": filter(c) }, doc! { "$set": { "m": { "$add": ["$n", c.below(5)] } } }];
+    let mut all =
+        vec![doc! { "$match": filter(c) }, doc! { "$set": { "m": { "$add": ["$n", c.below(5)] } } }];
     let out = c.once_in(4);
     let into = if out { format!("o_{}", place.name) } else { into };
     match out {
@@ -236,7 +244,9 @@ pub(crate) fn write_results(c: &mut Chance, place: &Place) -> Operation {
             let mut spec = doc! { "into": into.as_str() };
             match c.below(5) {
                 0 => {
-                    let stages = vec![Bson::from(doc! { "$set": { "met": { "$add": [{ "$ifNull": ["$met", 0] }, "$$new.m"] } } })];
+                    let stages = vec![Bson::from(
+                        doc! { "$set": { "met": { "$add": [{ "$ifNull": ["$met", 0] }, "$$new.m"] } } },
+                    )];
                     spec.push("whenMatched", stages);
                 }
                 n => spec.push("whenMatched", ["merge", "replace", "keepExisting", "merge"][n as usize - 1]),

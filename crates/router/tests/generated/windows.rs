@@ -80,17 +80,32 @@ pub(crate) fn window(c: &mut Chance) -> (Document, Document, Then) {
         4 => (total, within(doc! { "$covariancePop": ["$n", "$f"] }, &documents), Then::Round),
         5 => (total, within(doc! { "$min": "$x" }, &documents), Then::Nothing),
         6 => (total, within(doc! { "$last": "$s" }, &documents), Then::Nothing),
-        7 => (total, within(doc! { "$topN": { "n": 2, "sortBy": { "f": 1, "_id": 1 }, "output": "$_id" } }, &documents), Then::Nothing),
+        7 => (
+            total,
+            within(
+                doc! { "$topN": { "n": 2, "sortBy": { "f": 1, "_id": 1 }, "output": "$_id" } },
+                &documents,
+            ),
+            Then::Nothing,
+        ),
         8 => (total, within(doc! { "$addToSet": "$g" }, &documents), Then::Sort),
         9 => (single, within(doc! { "$sum": "$f" }, &range), Then::Nothing),
         10 => (single, within(doc! { "$max": "$k" }, &range), Then::Nothing),
         11 => (single, doc! { "$rank": {} }, Then::Nothing),
         12 => (single, doc! { "$denseRank": {} }, Then::Nothing),
         13 => (total, doc! { "$documentNumber": {} }, Then::Nothing),
-        14 => (total, doc! { "$shift": { "output": "$_id", "by": c.one(&[-1, 2]), "default": "none" } }, Then::Nothing),
+        14 => (
+            total,
+            doc! { "$shift": { "output": "$_id", "by": c.one(&[-1, 2]), "default": "none" } },
+            Then::Nothing,
+        ),
         15 => (total, doc! { "$expMovingAvg": { "input": "$f", "N": 3 } }, Then::Nothing),
         16 => (total, doc! { "$locf": "$x" }, Then::Nothing),
-        _ => (doc! { "_id": 1 }, within(doc! { "$derivative": { "input": "$f" } }, &doc! { "range": [-20, 0] }), Then::Round),
+        _ => (
+            doc! { "_id": 1 },
+            within(doc! { "$derivative": { "input": "$f" } }, &doc! { "range": [-20, 0] }),
+            Then::Round,
+        ),
     }
 }
 

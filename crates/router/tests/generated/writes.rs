@@ -95,7 +95,11 @@ pub(crate) fn update(c: &mut Chance, place: &Place) -> Operation {
 
 fn gone(c: &mut Chance) -> Document {
     if c.once_in(2) {
-        let q = if c.once_in(2) { doc! { "_id": c.below(IDS) } } else { key_of(c.below(IDS)) };
+        let q = if c.once_in(2) {
+            doc! { "_id": c.below(IDS) }
+        } else {
+            key_of(c.below(IDS))
+        };
         return doc! { "q": q, "limit": 1 };
     }
     let (q, n) = (filter(c), c.below(50));

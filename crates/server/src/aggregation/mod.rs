@@ -31,8 +31,8 @@ use pando_query::matcher::Matcher;
 use pando_query::plan::{Hint, Query};
 use pando_query::source::Source;
 use pando_query::stage::{
-    NOT_FIRST, NOT_LAST, Pipeline, PipelineSource, RunEnv, Sink, check_first_stage, check_places, first_stage, involved,
-    place_of_first,
+    NOT_FIRST, NOT_LAST, Pipeline, PipelineSource, RunEnv, Sink, check_first_stage, check_places,
+    first_stage, involved, place_of_first,
 };
 use pando_query::timeseries::{TimeSeries, key_on_buckets};
 use std::borrow::Cow;
