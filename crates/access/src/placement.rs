@@ -43,6 +43,10 @@ impl Access {
             refusal.error
         })
     }
+    /// By what a collection is sharded, as this shard knows.
+    pub fn sharded_by(&self, ns: &Namespace) -> Option<ShardKey> {
+        self.placement.as_ref()?.known(ns).table().map(|table| table.collection.key.clone())
+    }
     /// By what the collection is sharded that a request speaks of.
     pub(crate) fn shard_key(&self, ctx: &OpCtx, ns: &Namespace) -> Option<ShardKey> {
         let metadata = self.placement.as_ref().filter(|_| Versions::of(ctx).shard.is_some())?;

@@ -83,6 +83,26 @@ fn options_of_find_reach_all_shards() {
     });
 }
 
+#[test]
+fn an_index_that_keeps_documents_different_begins_with_the_shard_key() {
+    run(async {
+        let (cluster, mut c) = cluster().await;
+        for (key, code) in [
+            (doc! { "n": 1 }, 67),
+            (doc! { "n": 1, "k": 1 }, 67),
+            (doc! { "k": 1, "n": 1 }, 0),
+            (doc! { "_id": 1, "n": 1 }, 0),
+        ] {
+            let shown = format!("{key:?}");
+            let index = doc! { "key": key, "name": shown.as_str(), "unique": true };
+            let reply = c.run(with(doc! { "createIndexes": "ranged" }, "indexes", vec![index.into()])).await;
+            let got = reply.get("code").and_then(Bson::as_i64).unwrap_or(0);
+            assert_eq!(got, code, "{shown}: {reply:?}");
+        }
+        cluster.shut_down().await;
+    });
+}
+
 async fn chunks(c: &mut Client, ns: &str) -> usize {
     let entry = c.all(doc! { "find": "collections", "filter": { "_id": ns }, "$db": "config" }).await;
     let uuid = entry[0].get("uuid").cloned().unwrap();

@@ -100,6 +100,13 @@ impl ShardKey {
         }
         Ok(out.finish())
     }
+    /// Whether documents that an index with this pattern keeps different are kept so wherever they live: the index begins with the
+    /// key's fields, or with `_id`.
+    pub fn allows_unique(&self, pattern: &RawDoc) -> bool {
+        let mut names = pattern.iter();
+        pattern.first().is_some_and(|e| e.name() == "_id")
+            || self.fields.iter().all(|f| names.next().is_some_and(|e| e.is_named(f.path.as_bytes())))
+    }
     /// The first of its fields that is an array in a document, or stands within one.
     pub fn array_in(&self, doc: &RawDoc) -> Option<&str> {
         self.fields.iter().find(|f| value_at(doc, &f.path).is_err()).map(|f| &*f.path)
@@ -222,6 +229,20 @@ mod tests {
         let mut b = KeyBuilder::default();
         k.key_of(&doc(json), &mut b).unwrap();
         b.finish()
+    }
+
+    #[test]
+    fn an_index_that_keeps_documents_different_begins_with_the_key() {
+        let k = key(r#"{"a": 1, "b": "hashed"}"#);
+        for (pattern, allowed) in [
+            (r#"{"a": 1, "b": -1, "c": 1}"#, true),
+            (r#"{"a": 1, "b": 1}"#, true),
+            (r#"{"a": 1}"#, false),
+            (r#"{"b": 1, "a": 1}"#, false),
+            (r#"{"_id": 1, "x": 1}"#, true),
+        ] {
+            assert_eq!(k.allows_unique(&doc(pattern)), allowed, "{pattern}");
+        }
     }
 
     #[test]

@@ -137,15 +137,23 @@ fn are_some_of(all: &[String], want: &[String], got: &[String]) -> bool {
 
 /// Whether rows are cut off before or behind those that are given, whatever their order.
 fn cuts(cmd: &Document, raw: bool) -> bool {
-    let given = |name: &str| cmd.get(name).and_then(Bson::as_i64).is_some_and(|n| n != 0);
+    let given = |name: &str| is_given(cmd, name);
     let text = format!("{cmd:?}");
     raw || ["limit", "skip", "batchSize"].iter().any(|name| given(name))
         || ["$limit", "$skip"].iter().any(|stage| text.contains(stage))
 }
 
+/// A number other than zero.
+fn is_given(cmd: &Document, name: &str) -> bool {
+    match cmd.get(name) {
+        Some(Bson::Decimal128(_)) => true,
+        v => v.and_then(Bson::as_f64).is_some_and(|n| n != 0.0),
+    }
+}
+
 /// Whether a command takes some of the documents that it could, and no order says which.
 fn takes_some(cmd: &Document, raw: bool) -> bool {
-    let is_given = |name: &str| cmd.get(name).and_then(Bson::as_i64).is_some_and(|n| n != 0);
+    let is_given = |name: &str| is_given(cmd, name);
     let text = format!("{cmd:?}");
     if cmd.get("find").is_some() {
         let ordered =

@@ -312,7 +312,7 @@ impl ReturnKeyStage {
         let Some((names, sort_keys)) = &mut self.sort_keys else { return Ok(key) };
         let values = match (&row.doc, &row.key) {
             (Some(doc), _) => sort_keys.values(RawDoc::trusted(doc), row.facts.as_deref())?,
-            (None, Some(key)) => sort_keys.values(&*key_document(key, &self.fields)?, None)?,
+            (None, Some(key)) => sort_keys.values(&key_document(key, &self.fields)?, None)?,
             (None, None) => return Ok(key),
         };
         let mut b = DocBuilder::with_capacity(key.byte_len() + values.byte_len() + 32);

@@ -134,6 +134,7 @@ impl Writes {
         let q = update_ctx(&self.reads, ctx, Some(coll.collection()), s)?;
         let plan = parse_update(s, &q)?;
         let lookup = Lookup::new(place_of(s), s.filter, s.hint.clone(), None, q, coll.collection())?;
+        let lookup = lookup.saying_collation();
         let job = Job { ctx, coll: &coll, lookup, plan };
         if s.multi {
             return self.update_many(&job, s, retry).await;
@@ -160,8 +161,8 @@ impl Writes {
         };
         let q = update_ctx(&self.reads, ctx, Some(coll.collection()), s)?;
         let plan = parse_update(s, &q)?;
-        let lookup =
-            Lookup::new(place_of(s), s.filter, s.hint.clone(), sort, q, coll.collection())?.tell(shown)?;
+        let lookup = Lookup::new(place_of(s), s.filter, s.hint.clone(), sort, q, coll.collection())?;
+        let lookup = lookup.saying_collation().tell(shown)?;
         let job = Job { ctx, coll: &coll, lookup, plan };
         self.update_one(&job, s, retry).await.map_err(in_plan)
     }
