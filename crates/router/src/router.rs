@@ -9,6 +9,7 @@ use pando_base::{Error, ErrorCode, Result};
 use pando_bson::ObjectId;
 use pando_command::{Instance, Registry};
 use pando_env::sync::Notify;
+use pando_session::Spills;
 use pando_session::cursors::Cursors;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -23,6 +24,8 @@ pub struct Router {
     pub(crate) transactions: Transactions,
     pub(crate) concern_defaults: KnownDefaults,
     pub(crate) cursors: Cursors<RouterCursor>,
+    /// What merging parts of pipelines hold beyond their memory.
+    pub(crate) spills: Arc<Spills>,
     /// This process, in `topologyVersion`.
     pub(crate) process_id: ObjectId,
     /// Itself, for tasks that outlive a command.

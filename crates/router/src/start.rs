@@ -16,6 +16,7 @@ use pando_fleet::{Fleet, Monitors};
 use pando_metadata_cache::Times;
 use pando_metadata_cache::{ConfigServers, MetadataCache};
 use pando_rpc::{Options, Pool};
+use pando_session::Spills;
 use pando_session::cursors::Cursors;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -36,6 +37,8 @@ impl Router {
         let shards = Shards { env: env.clone(), times, fleet, catalog };
         let mut process_id = ObjectId([0; 12]);
         env.rng.fill(&mut process_id.0);
+        // Routers that are started in the same folder listen on ports of their own.
+        let spills = Spills::new(&env, &format!("_tmp_pandos_{}", config.port));
         let router = Arc::new_cyclic(|me| Router {
             me: me.clone(),
             shards,
@@ -45,6 +48,7 @@ impl Router {
             registry: commands::registry(),
             config,
             cursors: Cursors::default(),
+            spills,
             process_id,
             ending: AtomicBool::new(false),
             changed: Notify::new(),
