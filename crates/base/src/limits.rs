@@ -766,6 +766,10 @@ pub const TOPOLOGY_TIME_READ_MS: u64 = 1_000;
 pub const ROUTER_START_RETRY_MS: u64 = 500;
 /// How often a router looks after its cursors.
 pub const ROUTER_UPKEEP_MS: u64 = 4_000;
+/// How often a router tells the config servers that it is there (MongoDB's).
+pub const ROUTER_REPORT_MS: u64 = 10_000;
+/// Sessions that one command to a shard names.
+pub const ROUTER_SESSIONS_TOLD_AT_ONCE: usize = 10_000;
 /// Every so many looks it reads the list of shards again (MongoDB: every 30 seconds).
 pub const ROUTER_SHARDS_READ_ROUNDS: u64 = 8;
 /// Milliseconds that a call to a shard may take where the client says nothing: a day. Broken connections are noticed by themselves.

@@ -70,6 +70,8 @@ pub trait Node: Send + Sync + Sized + 'static {
             Err(Error::new(ErrorCode::IllegalOperation, text))
         })
     }
+    /// Adds what the reply to a statement of a transaction says of the transaction.
+    fn append_of_transaction(&self, _ctx: &OpCtx, _reply: &mut DocBuilder) {}
     /// After it: gives the session back. A statement that failed ends the transaction.
     fn check_in(&self, _ctx: &OpCtx, _failed: Option<&Error>) {}
     /// Before a handler runs: what [`Node::try_again`] compares with.

@@ -289,8 +289,11 @@ async fn execute<S: Node>(
     } else if ctx.args.read_concern.may_wait() && ctx.args.late.is_none() {
         node.await_read_concern(ctx).await?;
     }
-    let result = handle(handler, node, ctx, req).await;
+    let mut result = handle(handler, node, ctx, req).await;
     if in_txn {
+        if let Ok(reply) = &mut result {
+            node.append_of_transaction(ctx, &mut reply.body);
+        }
         node.check_in(ctx, result.as_ref().err());
     }
     if ctx.must_close() {

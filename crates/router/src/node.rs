@@ -4,9 +4,10 @@ use crate::Router;
 use crate::op::{self, OpState};
 use crate::transactions::read_concern_of;
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
+use pando_bson::DocBuilder;
 use pando_command::cluster_time::Signature;
 use pando_command::{
-    Client, Flags, Instance, Node, OpCtx, ReadLevel, ReplyTimes, Request, Roles, TopologyVersion,
+    Client, Flags, Instance, Node, OpCtx, Param, ReadLevel, ReplyTimes, Request, Roles, TopologyVersion,
     WriteConcern, WriteConcernError,
 };
 use pando_env::BoxFuture;
@@ -20,6 +21,10 @@ impl Node for Router {
         &self.instance
     }
     fn admit(&self, ctx: &OpCtx, _flags: Flags) -> Result<()> {
+        if let Some(lsid) = &ctx.lsid {
+            let max = self.instance.params.int(Param::maxSessions) as usize;
+            self.sessions.touch(lsid, ctx.started, max)?;
+        }
         ctx.attach(Arc::new(OpState::at(self.times.cluster().0, self.concern_defaults.get())));
         Ok(())
     }
@@ -60,6 +65,15 @@ impl Node for Router {
                 Err(e) => Err(e),
             }
         })
+    }
+    /// Where another router can learn what became of it.
+    fn append_of_transaction(&self, ctx: &OpCtx, reply: &mut DocBuilder) {
+        let Some(transaction) = op::transaction(ctx) else { return };
+        reply.doc("recoveryToken", |token| {
+            if let Some(shard) = transaction.recovery_shard() {
+                token.str("recoveryShardId", shard.as_str());
+            }
+        });
     }
     /// A statement that failed ends its transaction.
     fn check_in(&self, ctx: &OpCtx, failed: Option<&Error>) {

@@ -10,6 +10,7 @@ use pando_bson::ObjectId;
 use pando_command::{Instance, Registry};
 use pando_env::sync::Notify;
 use pando_session::Spills;
+use pando_session::Sessions;
 use pando_session::cursors::Cursors;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -26,6 +27,8 @@ pub struct Router {
     pub(crate) cursors: Cursors<RouterCursor>,
     /// What merging parts of pipelines hold beyond their memory.
     pub(crate) spills: Arc<Spills>,
+    /// Sessions of this router's clients.
+    pub(crate) sessions: Sessions,
     /// This process, in `topologyVersion`.
     pub(crate) process_id: ObjectId,
     /// Itself, for tasks that outlive a command.

@@ -17,6 +17,7 @@ use pando_metadata_cache::Times;
 use pando_metadata_cache::{ConfigServers, MetadataCache};
 use pando_rpc::{Options, Pool};
 use pando_session::Spills;
+use pando_session::Sessions;
 use pando_session::cursors::Cursors;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -49,12 +50,15 @@ impl Router {
             config,
             cursors: Cursors::default(),
             spills,
+            sessions: Sessions::default(),
             process_id,
             ending: AtomicBool::new(false),
             changed: Notify::new(),
         });
         router.wait_for_config_servers(&env).await?;
         router.begin_tasks(&env);
+        router.begin_reports(&env);
+        router.begin_session_rounds(&env);
         Ok(router)
     }
 
@@ -106,5 +110,6 @@ impl Router {
         self.cursors.reap(now, Duration::from_millis(idle));
         let minutes = limits::SESSION_TIMEOUT_MINUTES;
         self.transactions.reap(now, Duration::from_secs(minutes * 60));
+        self.sessions.reap(now, Duration::from_secs(minutes * 60));
     }
 }

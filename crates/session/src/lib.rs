@@ -3,6 +3,7 @@
 //! * [`cursors`] — results parked between `find` and `getMore`;
 //! * [`sessions`] — the logical sessions table (`startSession`, `refreshSessions`, `endSessions`);
 //! * [`memory`](mod@memory) — what stages of pipelines may hold;
+//! * [`operations`] — what runs, with the session that it belongs to, as `currentOp` shows it;
 //! * [`retryable`] — the statements of each session's newest `txnNumber`, so that a retry is answered, not
 //!   executed; who uses a session, and what its transaction holds between statements;
 //! * [`spills`] — what sorts and groups hold beyond their memory;
@@ -11,6 +12,8 @@
 mod cursor_stats;
 pub mod cursors;
 pub mod memory;
+mod listed;
+pub mod operations;
 pub mod retryable;
 pub mod sessions;
 pub mod spills;
@@ -19,6 +22,7 @@ pub mod transaction;
 pub use cursor_stats::CursorStats;
 pub use cursors::{Asked, CursorInfo, Cursors, Pinned};
 pub use memory::memory;
+pub use listed::listed;
 pub use sessions::Sessions;
 pub use spills::Spills;
 

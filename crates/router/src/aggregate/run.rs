@@ -83,6 +83,9 @@ async fn begin(router: &Router, ctx: &OpCtx, req: &Request<'_>, asked: &Asked<'_
     let mut tries = Tries::default();
     loop {
         let Some(route) = router.catalog.route_if_any(&asked.ns).await? else {
+            if is_about_processes(asked) {
+                return of_cluster(router, ctx, req, asked).await;
+            }
             return without_database(router, ctx, req, asked);
         };
         match attempt(router, ctx, req, &route, asked, tries.elsewhere()).await {
@@ -90,6 +93,14 @@ async fn begin(router: &Router, ctx: &OpCtx, req: &Request<'_>, asked: &Asked<'_
             done => return done,
         }
     }
+}
+
+/// Whether documents are about processes, wherever collections are.
+fn is_about_processes(asked: &Asked<'_>) -> bool {
+    let first = asked.args.pipeline.first();
+    let is_of_sessions =
+        first.and_then(|e| e.value().as_doc()?.first()).map(|e| e.name() == "$listLocalSessions");
+    asked.ns.coll() == "$cmd.aggregate" && (asked.ns.db() == "admin" || is_of_sessions == Some(true))
 }
 
 /// Nothing is read, but stages may make documents of their own, and mistakes are mistakes.
@@ -150,7 +161,7 @@ async fn answer(
     elsewhere: bool,
 ) -> Result<Done> {
     let args = &asked.args;
-    if asked.ns.as_str() == "admin.$cmd.aggregate" {
+    if is_about_processes(asked) {
         return of_cluster(router, ctx, req, asked).await;
     }
     let table = route.table.as_deref();
@@ -267,11 +278,17 @@ fn nothing(router: &Router, ctx: &OpCtx) -> Result<Done> {
 async fn of_cluster(router: &Router, ctx: &OpCtx, req: &Request<'_>, asked: &Asked<'_>) -> Result<Done> {
     let q = router.query_ctx(ctx, None, asked.args.collation, asked.args.let_vars)?;
     let pipeline = Pipeline::parse(asked.args.pipeline, &q)?;
+    if ctx.api.strict {
+        pipeline.source().check_stable()?;
+    }
     let split = pipeline.split(&|_| false)?;
     let shards = router.catalog.shards().await?;
     let all = || shards.iter().map(|s| Target::unversioned(s.entry.id.clone()));
     let (targets, own) = match (split.asked, pipeline.source()) {
-        (Who::Nobody, PipelineSource::CurrentOp(_)) => (Vec::new(), router.running_operations()),
+        (Who::Nobody, PipelineSource::CurrentOp(spec)) => (Vec::new(), router.running_operations(spec)),
+        (Who::Nobody, PipelineSource::LocalSessions(spec)) => {
+            (Vec::new(), pando_session::listed(&router.sessions, ctx, "$listLocalSessions", spec)?)
+        }
         (Who::Nobody, _) => (Vec::new(), own_documents(&pipeline, &q)?),
         _ => (all().collect(), Vec::new()),
     };

@@ -1,8 +1,8 @@
 //! `aggregate`: a pipeline of stages.
 
 use super::prelude::*;
-use crate::aggregate::change_stream;
 use crate::aggregate::run::{Asked, run as carry_out};
+use crate::aggregate::{change_stream, distribution};
 use pando_query::stage::first_look;
 use pando_request::AggregateArgs;
 use pando_request::read::read_concerns;
@@ -29,6 +29,11 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
     if !args.explain {
         read_concerns::check(ctx, args.pipeline)?;
     }
+    let told = distribution::told(router, ctx, &ns, args.pipeline).await?;
+    let args = match &told {
+        Some(pipeline) => AggregateArgs { pipeline, ..args },
+        None => args,
+    };
     if let Some(spec) = change_stream::spec_of(args.pipeline).filter(|_| !args.explain) {
         change_stream::check_place(&ns, spec)?;
         return change_stream::run(router, ctx, &req, &ns, &args, spec).await;

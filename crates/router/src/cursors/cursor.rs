@@ -211,6 +211,9 @@ impl RouterCursor {
     pub(crate) fn is_invalidated(&self) -> bool {
         self.watching.as_ref().is_some_and(|w| w.invalidated)
     }
+    pub(crate) fn is_change_stream(&self) -> bool {
+        self.watching.is_some()
+    }
     /// Nothing more will come.
     pub(crate) fn is_over(&self) -> bool {
         self.over && self.held.is_none()

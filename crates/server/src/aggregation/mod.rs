@@ -122,27 +122,7 @@ fn only_first(pipeline: &RawDoc) -> Error {
     Error::location(NOT_FIRST, format!("{name} is only valid as the first stage in a pipeline"))
 }
 
-/// First stages outside Stable API version 1 (323).
-fn check_stable(source: &PipelineSource) -> Result<()> {
-    let name = match source {
-        PipelineSource::IndexStats => "$indexStats",
-        PipelineSource::LocalSessions(_) => "$listLocalSessions",
-        PipelineSource::Sessions(_) => "$listSessions",
-        PipelineSource::PlanCacheStats => "$planCacheStats",
-        PipelineSource::CurrentOp(_) => "$currentOp",
-        PipelineSource::CollStats(spec) if spec.iter().any(|f| f.name() != "count") => {
-            return Err(Error::new(
-                ErrorCode::APIStrictError,
-                "only the 'count' option to $collStats is supported in API Version 1",
-            ));
-        }
-        _ => return Ok(()),
-    };
-    let text = format!("{name} is not allowed with 'apiStrict: true' in API Version 1");
-    Err(Error::new(ErrorCode::APIStrictError, text))
-}
-
-/// The same for the stages of a view, which are not parsed.
+/// First stages outside Stable API version 1 (323), among the stages of a view, which are not parsed.
 pub(crate) fn check_stable_pipeline(stages: &RawDoc) -> Result<()> {
     const SOURCES: &[&str] =
         &["$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats", "$currentOp"];
@@ -368,12 +348,16 @@ impl Aggregations {
                 found.map_err(|e| e.context(ERROR_CONTEXT))?
             }
             PipelineSource::CurrentOp(spec) => {
-                Some(self.operations.rows(ctx, sources::wanted_operations(ctx, spec)?))
+                let rows = self.operations.rows(ctx, sources::wanted_operations(ctx, spec)?);
+                Some(match self.about.shard_name().filter(|_| agg.for_merge) {
+                    Some(shard) => rows.iter().map(|row| sources::of_shard(row, shard)).collect(),
+                    None => rows,
+                })
             }
             PipelineSource::LocalSessions(spec) => {
-                Some(sources::sessions(known, ctx, "$listLocalSessions", spec)?)
+                Some(pando_session::listed(known, ctx, "$listLocalSessions", spec)?)
             }
-            PipelineSource::Sessions(spec) => Some(sources::sessions(known, ctx, "$listSessions", spec)?),
+            PipelineSource::Sessions(spec) => Some(pando_session::listed(known, ctx, "$listSessions", spec)?),
             PipelineSource::Documents(docs) => Some(docs.eval(&agg.q).map_err(|e| e.context(ERROR_CONTEXT))?),
         })
     }
@@ -388,7 +372,7 @@ fn check_stages(ctx: &OpCtx, spec: &AggSpec<'_>, source: &PipelineSource) -> Res
     if let PipelineSource::ChangeStream(stream) = source {
         change_stream::check(ctx, &spec.ns, stream, &spec.pipeline)?;
     }
-    if ctx.api.strict { check_stable(source) } else { Ok(()) }
+    if ctx.api.strict { source.check_stable() } else { Ok(()) }
 }
 
 /// What a pipeline on a view is about.

@@ -295,6 +295,7 @@ fn crud(
         top: statistics.top.clone(),
         clock: parts.env.clock.clone(),
         config: config.clone(),
+        sharding: parts.sharding.clone(),
         open_buckets: open_buckets.clone(),
     };
     Ok(Crud {

@@ -78,6 +78,10 @@ impl Sharding {
     fn cached(&self) -> Result<&CachedMetadata> {
         self.cached.get().ok_or_else(|| Error::internal("the server is not put together yet"))
     }
+    /// Its name in the cluster, once it has one.
+    pub(crate) fn shard_name(&self) -> Option<&str> {
+        self.metadata.identity().map(|identity| identity.shard.as_str())
+    }
     /// Another node of the cluster has told what it has heard of the cluster's metadata.
     pub(crate) fn hear(&self, args: &GenericArgs) {
         if args.config_time.is_none() && args.topology_time.is_none() {
