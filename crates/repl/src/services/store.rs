@@ -33,6 +33,9 @@ pub struct Held {
 }
 
 impl Held {
+    pub fn has(&self, resource: &Resource) -> bool {
+        self.locks.contains_key(resource)
+    }
     pub fn locked(&mut self, resource: Resource, guard: Guard) {
         self.locks.insert(resource, guard);
     }

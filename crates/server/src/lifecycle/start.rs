@@ -20,6 +20,7 @@ use crate::settings::Settings;
 use crate::settings::feature_version_guard::FeatureVersionGuard;
 use crate::sharding::Sharding;
 use crate::sharding::identity::IdentityObserver;
+use crate::sharding::sections::SectionObserver;
 use crate::statistics::Statistics;
 use crate::statistics::operations::Operations;
 use crate::timeseries::OpenBuckets;
@@ -54,7 +55,10 @@ impl Server {
         maintenance.add_observer(Arc::new(server.settings.principals.clone()));
         if let Some(sharding) = &server.sharding {
             maintenance.add_observer(IdentityObserver::of(sharding));
+            maintenance.add_observer(SectionObserver::of(sharding));
+            sharding.serve(&server);
             sharding.remember_identity(&server.access.internal_collections())?;
+            sharding.read_sections(&server.access.internal_collections())?;
         }
         if server.config_server.is_some() {
             maintenance.add_observer(Arc::new(NoUserDatabases));

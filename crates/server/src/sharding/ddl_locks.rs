@@ -1,4 +1,5 @@
-//! One definition at a time for each name (SH-DDL-2). Held in memory: a new primary begins without any.
+//! One definition at a time for each name (SH-DDL-3). Held in memory: those of definitions that go on, a new primary takes again before
+//! it lets anybody else in.
 
 use pando_access::{Guard, Lock};
 use pando_env::Env;
@@ -12,11 +13,16 @@ pub(crate) struct DdlLocks(Mutex<BTreeMap<String, Lock>>);
 impl DdlLocks {
     /// The lock of a collection. That of its database is shared.
     pub(crate) async fn collection(&self, env: &Env, db: &str, ns: &str) -> (Guard, Guard) {
-        let database = self.of(db).shared(&env.clock).await;
-        (database, self.of(ns).exclusive(&env.clock).await)
+        (self.shared(env, db).await, self.exclusive(env, ns).await)
     }
     pub(crate) async fn database(&self, env: &Env, db: &str) -> Guard {
-        self.of(db).exclusive(&env.clock).await
+        self.exclusive(env, db).await
+    }
+    pub(crate) async fn shared(&self, env: &Env, name: &str) -> Guard {
+        self.of(name).shared(&env.clock).await
+    }
+    pub(crate) async fn exclusive(&self, env: &Env, name: &str) -> Guard {
+        self.of(name).exclusive(&env.clock).await
     }
     fn of(&self, name: &str) -> Lock {
         let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -35,9 +35,14 @@ impl Sharding {
         }
     }
     async fn refresh(&self, ns: &Namespace, ctx: &OpCtx) -> Result<()> {
-        let cluster = self.cluster()?;
-        let table = cluster.catalog.collection(ns.as_str(), ctx.shard_version).await?;
-        self.metadata.install(ns, table);
+        let catalog = &self.cluster()?.catalog;
+        for _ in 0..limits::SHARD_REFRESHES_PER_OP_MAX {
+            let forgotten = self.metadata.forgotten();
+            let table = catalog.collection(ns.as_str(), ctx.shard_version).await?;
+            if self.metadata.install_since(forgotten, ns, table) {
+                break;
+            }
+        }
         Ok(())
     }
     async fn refresh_database(&self, db: &str, ctx: &OpCtx) -> Result<()> {
@@ -54,9 +59,14 @@ impl Sharding {
     /// Asks the config servers anew, whatever is known.
     pub(crate) async fn refresh_anew(&self, ns: &Namespace) -> Result<()> {
         let catalog = &self.cluster()?.catalog;
-        catalog.forget_collection(ns.as_str());
-        self.metadata.install(ns, catalog.collection(ns.as_str(), None).await?);
-        Ok(())
+        loop {
+            let forgotten = self.metadata.forgotten();
+            catalog.forget_collection(ns.as_str());
+            let table = catalog.collection(ns.as_str(), None).await?;
+            if self.metadata.install_since(forgotten, ns, table) {
+                return Ok(());
+            }
+        }
     }
     pub(crate) async fn refresh_database_anew(&self, db: &str) -> Result<()> {
         let catalog = &self.cluster()?.catalog;
@@ -66,16 +76,17 @@ impl Sharding {
     }
     /// What is known of a collection may be wrong: nobody is judged by it before the config servers have been asked.
     pub(crate) fn forget(&self, ns: &Namespace) {
-        self.metadata.forget(ns);
+        // The catalog first: who asks it after the other has forgotten is told nothing of before.
         if let Ok(cluster) = self.cluster() {
             cluster.catalog.forget_collection(ns.as_str());
         }
+        self.metadata.forget(ns);
     }
     /// The same of everything: a new primary, which was told of nothing that its predecessor has done.
     pub(crate) fn forget_all(&self) {
-        self.metadata.forget_all();
         if let Ok(cluster) = self.cluster() {
             cluster.catalog.forget_all();
         }
+        self.metadata.forget_all();
     }
 }

@@ -1,0 +1,37 @@
+//! Rules of `shardCollection`, switched off one at a time; the kit must notice each.
+
+/// One rule switched off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mutant {
+    /// It goes on before a majority has the section.
+    SectionNotSafe,
+    /// Reads go on while it is committed.
+    ReadsGoOn,
+    /// Others hear of a definition that the next primary does not know.
+    DefinitionNotSafe,
+    /// The commit is sent before a majority knows that it will be.
+    NoPointOfNoReturn,
+    /// A commit that was refused is taken for one that was not made.
+    RefusalIsBelieved,
+    /// The section ends before a majority knows that it may.
+    OpensBeforeItIsSafe,
+    /// Who gives up leaves the section behind.
+    SectionStays,
+    /// Two definitions of one name at a time.
+    Unlocked,
+}
+
+impl Mutant {
+    pub const ALL: &[Mutant] = &[
+        Mutant::SectionNotSafe,
+        Mutant::ReadsGoOn,
+        Mutant::DefinitionNotSafe,
+        Mutant::NoPointOfNoReturn,
+        Mutant::RefusalIsBelieved,
+        Mutant::OpensBeforeItIsSafe,
+        Mutant::SectionStays,
+        Mutant::Unlocked,
+    ];
+}
+
+crate::mutants::switch!(Mutant);
