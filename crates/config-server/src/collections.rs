@@ -161,7 +161,8 @@ fn fence_of(doc: &RawDoc) -> Option<Timestamp> {
     }
 }
 fn too_old(of: &str, at: Timestamp, newest: Timestamp) -> Error {
-    let text = format!("a definition of {of} of {at} comes too late: there was one of {newest}, or it was given up");
+    let text =
+        format!("a definition of {of} of {at} comes too late: there was one of {newest}, or it was given up");
     Error::new(ErrorCode::TransactionTooOld, text)
 }
 

@@ -1,6 +1,6 @@
 //! A sharded cluster in this process: a config server, shards of one member, routers.
 
-use crate::{Client, Running, World, pause};
+use crate::{Client, Running, Set, World, pause};
 use pando_bson::{Document, doc};
 use pando_command::Params;
 use pando_command::roles::ClusterRole;
@@ -37,7 +37,7 @@ async fn start(world: &World, port: u16, set: &str, role: ClusterRole) -> Runnin
 }
 
 /// Its listener goes when its task is next awake.
-async fn abandon(running: Running) {
+pub(crate) async fn abandon(running: Running) {
     let port = running.port;
     running.abandon();
     while std::net::TcpListener::bind(("127.0.0.1", port)).is_err() {
@@ -66,6 +66,12 @@ impl Cluster {
             c.ok(doc! { "addShard": host, "$db": "admin" }).await;
         }
         cluster
+    }
+    /// A set that was started with the role of a shard becomes one, under the name of the set.
+    pub async fn add(&self, set: &Set) {
+        let hosts: Vec<String> = (0..set.members.len()).map(|i| set.host(i)).collect();
+        let host = format!("rs/{}", hosts.join(","));
+        self.router(0).await.ok(doc! { "addShard": host, "$db": "admin" }).await;
     }
     async fn start_router(&self) -> RunningRouter {
         let world = World::new();

@@ -159,6 +159,11 @@ impl Set {
         let running = self.members[i].running.take().expect("the member runs");
         running.shut_down().await;
     }
+    /// Ends a member where it is: nothing more is flushed, nobody is told.
+    pub async fn kill(&mut self, i: usize) {
+        let running = self.members[i].running.take().expect("the member runs");
+        crate::cluster::abandon(running).await;
+    }
     /// Starts it again on its folder and port.
     pub async fn restart(&mut self, i: usize) {
         self.members[i].start().await;

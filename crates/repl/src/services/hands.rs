@@ -26,6 +26,7 @@ impl InstanceHands<'_> {
         if self.stop.is_asked() {
             return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
         }
+        self.store.before_action().await;
         match action {
             Action::Checkpoint(doc) => {
                 let put = LocalWrite::Put { ns: self.service.ns.clone(), doc: doc.clone() };

@@ -17,8 +17,8 @@ use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, limits};
 use pando_bson::DocBuf;
 use pando_env::{BoxFuture, Component};
 use pando_repl::services::{Guard, Hooks, Host, ReplicaSetAware, Service, Store};
-use pando_storage::ReadAt;
 use pando_routing::ShardId;
+use pando_storage::ReadAt;
 use pando_workflows::{Level, LocalWrite, Query, Resource, Section, Target, ddl, demo};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -195,6 +195,13 @@ impl Documents {
 }
 
 impl Store for Documents {
+    fn before_action(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Ok(roles) = self.roles() {
+                roles.lifecycle.hold("hangBeforeWorkflowAction").await;
+            }
+        })
+    }
     fn load(&self, ns: &Namespace) -> Result<Vec<DocBuf>> {
         self.data()?.internal.all(ns, ReadAt::Latest)
     }

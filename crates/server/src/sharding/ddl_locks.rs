@@ -15,9 +15,6 @@ impl DdlLocks {
     pub(crate) async fn collection(&self, env: &Env, db: &str, ns: &str) -> (Guard, Guard) {
         (self.shared(env, db).await, self.exclusive(env, ns).await)
     }
-    pub(crate) async fn database(&self, env: &Env, db: &str) -> Guard {
-        self.exclusive(env, db).await
-    }
     pub(crate) async fn shared(&self, env: &Env, name: &str) -> Guard {
         self.of(name).shared(&env.clock).await
     }

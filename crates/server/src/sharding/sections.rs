@@ -8,9 +8,7 @@
 
 use super::Sharding;
 use pando_access::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
-use pando_access::{
-    Collection, InternalCollections, LogAs, Maintenance, Uninterrupted, WriteOp, WriteUnit,
-};
+use pando_access::{Collection, InternalCollections, LogAs, Maintenance, Uninterrupted, WriteOp, WriteUnit};
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_routing::check::Section;

@@ -21,9 +21,9 @@ use crate::ddl::{
     Head, Locks, SHARDS, SLOT, append_head, append_majority, array_at, doc_at, failure, nonsense, own,
     texts_at, timestamp_at, uuid_at,
 };
-use crate::{Actions, Concern, Event, Level, LocalWrite, Resource, Retry, Slot, Target, Workflow};
+use crate::{Actions, Event, Level, LocalWrite, Resource, Retry, Slot, Target, Workflow};
 use mutants::{Mutant, broken};
-use pando_base::{Error, ErrorCode, Millis, Namespace, OpTime, Result};
+use pando_base::{Error, ErrorCode, Millis, Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use std::collections::BTreeSet;
 
@@ -41,23 +41,25 @@ enum Phase {
     Create,
     Commit,
     Settle,
-    /// Nobody begins with these.
+    /// Nobody begins with this one.
     GiveUp,
+    /// Kept behind a commit that was given up: it must not be sent again, where there is no section any more.
     RollBack,
     Over,
 }
 
 impl Phase {
-    const KEPT: [(Phase, &str); 5] = [
+    const KEPT: [(Phase, &str); 6] = [
         (Phase::Check, "begin"),
         (Phase::BlockWrites, "blockWrites"),
         (Phase::Create, "create"),
         (Phase::Commit, "commit"),
         (Phase::Settle, "settle"),
+        (Phase::RollBack, "rollBack"),
     ];
 }
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 struct CreateCollection {
     ns: Namespace,
     request: DocBuf,
@@ -77,8 +79,9 @@ pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
     let phase = Phase::KEPT.iter().find(|(_, text)| *text == head.phase).map(|(phase, _)| *phase);
     let phase = phase.ok_or_else(|| nonsense(state))?;
     let definition = doc_at(state, "definition");
-    let result = doc_at(state, "result");
-    if (phase >= Phase::Create) != definition.is_some() || (phase == Phase::Settle) != result.is_some() {
+    let result =
+        doc_at(state, "result").map(Ok).or_else(|| doc_at(state, "failure").map(|e| Err(error_of(&e))));
+    if (phase >= Phase::Create) != definition.is_some() || (phase >= Phase::Settle) != result.is_some() {
         return Err(nonsense(state));
     }
     Ok(Box::new(CreateCollection {
@@ -88,8 +91,14 @@ pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
         phase,
         definition,
         left: BTreeSet::new(),
-        result: result.map(Ok),
+        result,
     }))
+}
+
+fn error_of(doc: &RawDoc) -> Error {
+    let code = doc.get("code").and_then(|v| v.as_i64()).and_then(|code| i32::try_from(code).ok());
+    let text = doc.get("errmsg").and_then(|v| v.as_str()).unwrap_or_default().to_owned();
+    Error::new(code.map_or(ErrorCode::InternalError, ErrorCode), text)
 }
 
 impl CreateCollection {
@@ -104,8 +113,8 @@ impl CreateCollection {
             Phase::BlockWrites => self.enter_section(false, out),
             Phase::Create => self.create_elsewhere(out),
             Phase::Commit => self.commit(false, out),
-            Phase::Settle => self.leave_section(out),
-            Phase::GiveUp | Phase::RollBack | Phase::Over => {}
+            Phase::Settle | Phase::RollBack => self.leave_section(out),
+            Phase::GiveUp | Phase::Over => {}
         }
     }
     fn own_step(&self, step: &str, out: &mut Actions) {
@@ -127,27 +136,18 @@ impl CreateCollection {
         let (ns, reason) = (self.ns.clone(), self.reason());
         out.write(SLOT, vec![LocalWrite::LeaveSection { ns, reason }], Retry::Always);
     }
-    fn on_wrote(&mut self, at: Option<OpTime>, out: &mut Actions) {
-        match self.phase {
-            Phase::BlockWrites | Phase::Create if broken(Mutant::SectionNotSafe) => self.in_section(out),
-            Phase::BlockWrites | Phase::Create => {
-                // It was there already: nobody knows whether a majority has it.
-                out.await_replicated(SLOT, at.unwrap_or(OpTime::NULL), Concern::Majority, 0);
-            }
-            Phase::Settle => self.tell(out),
-            Phase::RollBack => self.end(out),
-            other => panic!("a write in {other:?}"),
-        }
-    }
-    /// A majority has the section.
-    fn in_section(&mut self, out: &mut Actions) {
+    /// The section needs no wait of its own: nobody else hears of anything before the next checkpoint, which comes behind it.
+    fn on_wrote(&mut self, out: &mut Actions) {
         match self.phase {
             Phase::BlockWrites => self.own_step(MAKE, out),
-            _ if broken(Mutant::NoPointOfNoReturn) => {
+            Phase::Create if broken(Mutant::NoPointOfNoReturn) => {
                 self.phase = Phase::Commit;
                 self.commit(false, out);
             }
-            _ => self.begin_phase(Phase::Commit, out),
+            Phase::Create => self.begin_phase(Phase::Commit, out),
+            Phase::Settle => self.tell(out),
+            Phase::RollBack => self.end(out),
+            other => panic!("a write in {other:?}"),
         }
     }
 
@@ -259,7 +259,10 @@ impl CreateCollection {
             }
             Phase::Commit => self.committed(reply, out),
             Phase::GiveUp if doc_at(reply, "collectionVersion").is_some() => self.committed(reply, out),
-            Phase::GiveUp => self.roll_back(out),
+            Phase::GiveUp => match broken(Mutant::OpensBeforeItIsSafe) {
+                true => self.roll_back(out),
+                false => self.begin_phase(Phase::RollBack, out),
+            },
             Phase::RollBack | Phase::Over => {}
         }
     }
@@ -325,8 +328,7 @@ impl Workflow for CreateCollection {
                     self.go(out);
                 }
             }
-            Event::Wrote { result: Ok(at), .. } => self.on_wrote(at, out),
-            Event::Replicated { .. } => self.in_section(out),
+            Event::Wrote { result: Ok(_), .. } => self.on_wrote(out),
             Event::Answer { slot, reply: Ok(reply) } => self.on_answer(slot, &reply, out),
             // A client that waits no more stops nothing: others may have joined it.
             _ => {}
@@ -341,6 +343,9 @@ impl Workflow for CreateCollection {
         }
         if let (Phase::Settle, Some(Ok(result))) = (self.phase, &self.result) {
             b.raw_doc("result", result);
+        }
+        if let (Phase::RollBack, Some(Err(why))) = (self.phase, &self.result) {
+            b.doc("failure", |d| _ = d.i32("code", why.code.0).str("errmsg", &why.message));
         }
         Some(b.finish())
     }

@@ -3,8 +3,6 @@
 /// One rule switched off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mutant {
-    /// It goes on before a majority has the section.
-    SectionNotSafe,
     /// Reads go on while it is committed.
     ReadsGoOn,
     /// Others hear of a definition that the next primary does not know.
@@ -23,7 +21,6 @@ pub enum Mutant {
 
 impl Mutant {
     pub const ALL: &[Mutant] = &[
-        Mutant::SectionNotSafe,
         Mutant::ReadsGoOn,
         Mutant::DefinitionNotSafe,
         Mutant::NoPointOfNoReturn,

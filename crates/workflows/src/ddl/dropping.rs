@@ -20,7 +20,7 @@ enum Step {
     Done,
 }
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Dropping {
     pub(crate) ns: Namespace,
     /// As the config servers know it; `None`: it is not sharded.
@@ -59,6 +59,7 @@ impl Dropping {
     /// `Some`: it is gone, or this node will not let it go, which can be where it is not sharded only. The section is still there.
     pub(crate) fn step(&mut self, event: Event, out: &mut Actions) -> Option<Result<()>> {
         match (self.step, event) {
+            (Step::Entering, Event::Wrote { .. }) if broken(Mutant::SectionNotSafe) => self.commit(out),
             (Step::Entering, Event::Wrote { result: Ok(at), .. }) => {
                 out.await_replicated(SLOT, at.unwrap_or(OpTime::NULL), Concern::Majority, 0);
             }

@@ -19,7 +19,10 @@ mod dropping;
 pub use dropping::DROP_HERE;
 pub(crate) use dropping::Dropping;
 
-use crate::{Actions, Event, Level, Resource, Slot, Workflow, create_collection, drop_collection, drop_sharded_database};
+use crate::{
+    Actions, Event, Level, Resource, Slot, Workflow, create_collection, drop_collection,
+    drop_sharded_database,
+};
 use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use std::collections::VecDeque;
@@ -134,10 +137,7 @@ impl Locks {
     /// The name's, with its database shared.
     pub(crate) fn of_collection(ns: &Namespace) -> Vec<(Resource, Level)> {
         let database = Resource::Definition(ns.db().to_owned());
-        vec![
-            (database, Level::Shared),
-            (Resource::Definition(ns.as_str().to_owned()), Level::Exclusive),
-        ]
+        vec![(database, Level::Shared), (Resource::Definition(ns.as_str().to_owned()), Level::Exclusive)]
     }
     pub(crate) fn new(all: Vec<(Resource, Level)>) -> Locks {
         Locks(all.into())

@@ -39,7 +39,7 @@ impl Phase {
         [(Phase::Begin, "begin"), (Phase::Drop, "drop"), (Phase::Leave, "leave")];
 }
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 struct DropCollection {
     ns: Namespace,
     request: DocBuf,

@@ -5,6 +5,8 @@
 pub enum Mutant {
     /// Writes go on while it is dropped.
     WritesGoOn,
+    /// It goes on before a majority has the section.
+    SectionNotSafe,
     /// Parts go while routers are sent to them.
     PartsFirst,
     /// A command does not say which attempt it belongs to.
@@ -20,6 +22,7 @@ pub enum Mutant {
 impl Mutant {
     pub const ALL: &[Mutant] = &[
         Mutant::WritesGoOn,
+        Mutant::SectionNotSafe,
         Mutant::PartsFirst,
         Mutant::NoNumber,
         Mutant::RefusedIsGone,

@@ -88,7 +88,7 @@ impl Found {
     }
 }
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 struct DropShardedDatabase {
     db: String,
     request: DocBuf,

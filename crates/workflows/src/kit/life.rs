@@ -234,7 +234,12 @@ impl Life<'_> {
                     self.ended = true;
                     self.story.results.push(result);
                 }
-                Order::Abandon(_) => self.abandoned = true,
+                Order::Abandon(_) => {
+                    self.abandoned = true;
+                    // What it holds goes back with it.
+                    self.story.world.locks.clear();
+                    self.story.world.inside.clear();
+                }
             }
         }
         Ok(())

@@ -1,8 +1,8 @@
 //! `_shardsvrDropCollection`: a router's `drop`, for the primary shard of the database; and what other shards do for it.
 
 use crate::commands::prelude::*;
-use crate::commands::shardsvr::ddl::Ddl;
 use crate::commands::shardsvr::create_collection::number_of;
+use crate::commands::shardsvr::ddl::Ddl;
 use pando_base::Uuid;
 use pando_workflows::drop_collection;
 

@@ -22,7 +22,8 @@ impl Ddl<'_> {
                 _ => None,
             };
             let entry = name.zip(uuid);
-            let (ns, uuid) = entry.ok_or_else(|| Error::internal(format!("an entry without a UUID: {doc}")))?;
+            let (ns, uuid) =
+                entry.ok_or_else(|| Error::internal(format!("an entry without a UUID: {doc}")))?;
             all.push((ns?, uuid));
         }
         Ok(all)

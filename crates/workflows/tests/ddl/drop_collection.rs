@@ -1,8 +1,6 @@
 //! A sharded `drop`, straight and through every accident; each broken rule is noticed.
 
-mod cluster;
-
-use cluster::{Made, Model, Mood, NS, Shared, at, ns, uuid};
+use crate::cluster::{Made, Model, Mood, NS, Shared, at, ns, uuid};
 use pando_bson::RawDoc;
 use pando_workflows::drop_collection::{OPERATION, mutants};
 use pando_workflows::kit::{Kit, Story, World, notice};
@@ -40,8 +38,9 @@ fn end(story: &Story, model: &Shared, sharded: bool) -> Result<(), String> {
             return Err(format!("a part goes, and others may read or write: {}", call.body));
         }
     }
+    let refused = model.borrow().mood == Mood::NodeRefuses;
     for r in w.log.iter().filter(|r| matches!(r.write, LocalWrite::LeaveSection { .. })) {
-        if w.calls.iter().skip(r.calls).any(|c| dropped(&c)) {
+        if !refused && w.calls.iter().skip(r.calls).any(|c| dropped(&c)) {
             return Err("it is dropped again when others may have made it anew".into());
         }
     }
@@ -55,7 +54,6 @@ fn end(story: &Story, model: &Shared, sharded: bool) -> Result<(), String> {
         let there = m.there.iter().any(|shard| shard.contains_key(NS));
         !m.entries.contains_key(NS) && !m.here.contains_key(NS) && !(sharded && there)
     };
-    let refused = model.borrow().mood == Mood::NodeRefuses;
     match story.last() {
         Some(Ok(_)) if gone && !refused => {}
         Some(Err(_)) if refused || story.plan.fault.is_lasting() => {}

@@ -8,16 +8,16 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-pub const DB: &str = "db";
-pub const NS: &str = "db.c";
-pub const SHARDS: [&str; 2] = ["s1", "s2"];
+pub(crate) const DB: &str = "db";
+pub(crate) const NS: &str = "db.c";
+pub(crate) const SHARDS: [&str; 2] = ["s1", "s2"];
 
 /// A collection as one node has it: its UUID, and which definition made it.
-pub type Made = (Uuid, Timestamp);
+pub(crate) type Made = (Uuid, Timestamp);
 
 /// What refuses, and when.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Mood {
+pub(crate) enum Mood {
     #[default]
     Willing,
     /// This shard will not have it so.
@@ -36,32 +36,32 @@ pub enum Mood {
 }
 
 #[derive(Default)]
-pub struct Model {
-    pub mood: Mood,
-    clock: u32,
+pub(crate) struct Model {
+    pub(crate) mood: Mood,
+    pub(crate) clock: u32,
     /// By namespace, on the config servers.
-    pub entries: BTreeMap<String, Made>,
-    pub fences: BTreeMap<String, Timestamp>,
+    pub(crate) entries: BTreeMap<String, Made>,
+    pub(crate) fences: BTreeMap<String, Timestamp>,
     /// On the coordinator's own shard.
-    pub here: BTreeMap<String, Made>,
+    pub(crate) here: BTreeMap<String, Made>,
     /// On each of the others.
-    pub there: [BTreeMap<String, Made>; 2],
-    pub numbers: [BTreeMap<String, Timestamp>; 2],
-    pub asked: [u32; 2],
+    pub(crate) there: [BTreeMap<String, Made>; 2],
+    pub(crate) numbers: [BTreeMap<String, Timestamp>; 2],
+    pub(crate) asked: [u32; 2],
     /// The database's entry: which one of its name it is.
-    pub database: Option<i64>,
+    pub(crate) database: Option<i64>,
     /// Whenever something is gone, somebody makes it anew at once.
-    pub eager: bool,
+    pub(crate) eager: bool,
     /// Definitions of this shard, made and unmade: (what was done, calls before it).
-    pub commits: u32,
+    pub(crate) commits: u32,
 }
 
-pub type Shared = Rc<RefCell<Model>>;
+pub(crate) type Shared = Rc<RefCell<Model>>;
 
-pub fn at(n: u32) -> Timestamp {
+pub(crate) fn at(n: u32) -> Timestamp {
     Timestamp::new(n, 1)
 }
-pub fn uuid(n: u8) -> Uuid {
+pub(crate) fn uuid(n: u8) -> Uuid {
     Uuid([n; 16])
 }
 fn refuse(code: ErrorCode) -> Result<DocBuf> {
@@ -91,14 +91,14 @@ fn version() -> DocBuf {
 }
 
 impl Model {
-    pub fn with(mood: Mood) -> Model {
+    pub(crate) fn with(mood: Mood) -> Model {
         Model { mood, clock: 100, database: Some(1), ..Model::default() }
     }
     /// A sharded collection everywhere.
-    pub fn sharded(mut self, ns: &str, made: Made) -> Model {
+    pub(crate) fn sharded(mut self, ns: &str, made: Made) -> Model {
         self.entries.insert(ns.into(), made);
         self.here.insert(ns.into(), made);
-        self.there.iter_mut().for_each(|shard| drop(shard.insert(ns.into(), made)));
+        self.there.iter_mut().for_each(|shard| _ = shard.insert(ns.into(), made));
         self
     }
     fn next(&mut self) -> Timestamp {
@@ -106,7 +106,7 @@ impl Model {
         at(self.clock)
     }
     /// The answer to one command.
-    pub fn hear(&mut self, to: &Target, body: &RawDoc) -> Result<DocBuf> {
+    pub(crate) fn hear(&mut self, to: &Target, body: &RawDoc) -> Result<DocBuf> {
         let first = body.first().expect("a command");
         match to {
             Target::Own => self.own(first.name(), first.value().as_str().expect("a name"), body),
@@ -129,7 +129,9 @@ impl Model {
             create_collection::MAKE => Ok(self.make(name)),
             create_collection::REFRESH | drop_sharded_database::FORGET => Ok(DocBuf::default()),
             drop_collection::LOOK => Ok(self.look(name)),
-            drop_collection::DROP_HERE if self.mood == Mood::NodeRefuses => refuse(ErrorCode::IllegalOperation),
+            drop_collection::DROP_HERE if self.mood == Mood::NodeRefuses => {
+                refuse(ErrorCode::IllegalOperation)
+            }
             drop_collection::DROP_HERE => {
                 self.here.remove(name);
                 Ok(DocBuf::default())
@@ -219,7 +221,9 @@ impl Model {
             "_configsvrCommitDropCollection" => {
                 let ns = body.first().and_then(|e| e.value().as_str().map(str::to_owned)).expect("a name");
                 let made = number(body).is_some() && self.fences.get(&ns) >= number(body).as_ref();
-                if !made && self.entries.get(&ns).is_some_and(|(id, _)| *id == its_uuid(body, "collectionUUID")) {
+                if !made
+                    && self.entries.get(&ns).is_some_and(|(id, _)| *id == its_uuid(body, "collectionUUID"))
+                {
                     self.entries.remove(&ns);
                 }
                 if let Some(at) = number(body).filter(|_| !made) {
@@ -274,6 +278,6 @@ impl Model {
     }
 }
 
-pub fn ns(name: &str) -> Namespace {
+pub(crate) fn ns(name: &str) -> Namespace {
     Namespace::parse(name).expect("a name")
 }

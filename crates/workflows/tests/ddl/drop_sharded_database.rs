@@ -1,8 +1,6 @@
 //! A sharded `dropDatabase`, straight and through every accident; each broken rule is noticed.
 
-mod cluster;
-
-use cluster::{DB, Model, Mood, Shared, at, uuid};
+use crate::cluster::{DB, Model, Mood, Shared, at, uuid};
 use pando_bson::RawDoc;
 use pando_workflows::drop_sharded_database::{OPERATION, mutants};
 use pando_workflows::kit::{Kit, Story, World, notice};
@@ -56,7 +54,8 @@ fn every_run() -> Result<usize, String> {
     for mood in [Mood::Willing, Mood::ShardRefusesTheFirst] {
         let model: RefCell<Shared> = RefCell::default();
         let world = || {
-            let filled = Model::with(mood).sharded("db.a", (uuid(7), at(50))).sharded("db.b", (uuid(6), at(51)));
+            let filled =
+                Model::with(mood).sharded("db.a", (uuid(7), at(50))).sharded("db.b", (uuid(6), at(51)));
             let new: Shared = Rc::new(RefCell::new(Model { eager: true, ..filled }));
             *model.borrow_mut() = new.clone();
             World::with_peers(Box::new(move |to, body| new.borrow_mut().hear(to, body)))

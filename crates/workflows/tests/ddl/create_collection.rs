@@ -1,12 +1,10 @@
 //! A sharded `shardCollection`, straight and through every accident; each broken rule is noticed.
 
-mod cluster;
-
-use cluster::{Model, Mood, NS, Shared, ns};
+use crate::cluster::{Model, Mood, NS, Shared, at, ns, uuid};
 use pando_base::ErrorCode;
 use pando_bson::doc;
 use pando_workflows::create_collection::{OPERATION, mutants};
-use pando_workflows::kit::{Kit, Story, World, notice};
+use pando_workflows::kit::{Fault, Kit, Story, World, notice};
 use pando_workflows::{Home, LocalWrite, Resource, Target, Workflow, ddl};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,7 +16,8 @@ fn make() -> Box<dyn Workflow> {
 
 /// The commits that the config servers were sent, without those that take one back.
 fn is_commit(body: &pando_bson::RawDoc) -> bool {
-    body.first().is_some_and(|e| e.name() == "_configsvrCommitShardCollection") && body.get("giveUp").is_none()
+    body.first().is_some_and(|e| e.name() == "_configsvrCommitShardCollection")
+        && body.get("giveUp").is_none()
 }
 
 /// What must be true of each definition, however it went.
@@ -41,7 +40,9 @@ fn end(story: &Story, model: &Shared) -> Result<(), String> {
                     return Err("a section is entered without the locks of its name".into());
                 }
             }
-            LocalWrite::LeaveSection { .. } if committed.is_some() && first_done.is_some_and(|i| r.calls <= i) => {
+            LocalWrite::LeaveSection { .. }
+                if committed.is_some() && first_done.is_some_and(|i| r.calls <= i) =>
+            {
                 return Err("the section ends before the commit".into());
             }
             _ => {}
@@ -60,13 +61,17 @@ fn told(story: &Story, model: &Shared) -> Result<(), String> {
         (Mood::IsThereAlready, Some(Ok(_))) if !committed => {}
         (Mood::CheckFails, Some(Err(e))) if e.code == ErrorCode::InvalidOptions => {}
         // Something else failed before.
-        (Mood::CheckFails | Mood::IsThereAlready, Some(Err(_))) if story.plan.fault.is_lasting() => {}
+        (Mood::CheckFails | Mood::IsThereAlready, Some(Err(_))) if !story.is_straight() => {}
         (_, Some(Ok(_))) if committed => {}
         (_, Some(Err(_))) if !committed => {}
         (_, other) => return Err(format!("committed: {committed}, and the client hears {other:?}")),
     }
     let willing = matches!(model.mood, Mood::Willing | Mood::ConfigCommitsAndComplains);
-    if willing && !committed && !story.plan.fault.is_lasting() {
+    let may_fail = matches!(
+        story.plan.fault,
+        Fault::Failed { .. } | Fault::FailedEver { .. } | Fault::Lost { .. } | Fault::Late { .. }
+    );
+    if willing && !committed && !may_fail {
         return Err(format!("it is given up for nothing: {result:?}"));
     }
     if committed && model.there.iter().any(|shard| shard.get(NS) != model.entries.get(NS)) {
@@ -89,7 +94,7 @@ fn come_again(story: &Story, model: &Shared) -> Result<(), String> {
         return Err("a late command changes what the cluster believes".into());
     }
     // Dropped, as `drop` does it, and made anew by somebody else.
-    let after = cluster::at(900);
+    let after = at(900);
     model.entries.remove(NS);
     model.fences.insert(NS.into(), after);
     for call in late() {
@@ -98,7 +103,7 @@ fn come_again(story: &Story, model: &Shared) -> Result<(), String> {
     if model.entries.contains_key(NS) {
         return Err("a late command brings back what was dropped".into());
     }
-    let made = (cluster::uuid(8), cluster::at(901));
+    let made = (uuid(8), at(901));
     for shard in 0..2 {
         model.there[shard].insert(NS.into(), made);
         model.numbers[shard].insert(NS.into(), made.1);
