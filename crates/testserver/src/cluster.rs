@@ -37,7 +37,7 @@ async fn start(world: &World, port: u16, set: &str, role: ClusterRole) -> Runnin
 }
 
 /// Its listener goes when its task is next awake.
-pub(crate) async fn abandon(running: Running) {
+async fn abandon(running: Running) {
     let port = running.port;
     running.abandon();
     while std::net::TcpListener::bind(("127.0.0.1", port)).is_err() {

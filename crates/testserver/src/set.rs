@@ -159,10 +159,10 @@ impl Set {
         let running = self.members[i].running.take().expect("the member runs");
         running.shut_down().await;
     }
-    /// Ends a member where it is: nothing more is flushed, nobody is told.
+    /// Ends a member without a word to clients and other members; what it has written stays on its disk.
     pub async fn kill(&mut self, i: usize) {
         let running = self.members[i].running.take().expect("the member runs");
-        crate::cluster::abandon(running).await;
+        running.end().await;
     }
     /// Starts it again on its folder and port.
     pub async fn restart(&mut self, i: usize) {

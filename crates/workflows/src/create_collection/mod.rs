@@ -1,19 +1,20 @@
 //! `shardCollection` on the primary shard of the database (SH-DDL-7).
 //!
 //! ```text
-//!   check ─► blockWrites ─► create ──────────────────► commit ─► settle ─► over
-//!     │          │            │                          │  └ refused ─► is it done all the same? ─ yes ─► settle
-//!     ▼          ▼            ▼                          │                                        └ no ──► rollBack
-//!    over     rollBack     rollBack                      └── goes on for ever where nobody answers
+//!   check ─► blockWrites, create ──────────────────► commit ─► settle ─► over
+//!     │          │                                     │  └ refused ─► is it done all the same? ─ yes ─► settle
+//!     ▼          ▼                                     │                                        └ no ──► rollBack
+//!    over     rollBack                                 └── goes on for ever where nobody answers
 //!
-//!   section        writes blocked ──────┬── reads, too ─────────────┬── gone, behind the checkpoint of `settle`
+//!   section      writes blocked ──────┬── reads, too ──────────┬── gone, behind the checkpoint of `settle`
 //! ```
 //! * `check` may fail, and leaves nothing.
-//! * `blockWrites` makes collection and index here, and decides what the collection will be: UUID, epoch, timestamp, chunks. All
-//!   later attempts, on whichever primary, send the same.
-//! * `create` has the shards make it that begin with a part, then blocks reads.
-//! * The checkpoint of `commit` is the point of no return: a commit that was sent cannot be called back. Whoever wants to give it up
-//!   has the config servers refuse it for ever first, and hears then whether it was made.
+//! * `blockWrites` makes collection and index here, and decides what the collection will be: UUID, epoch, timestamp, chunks.
+//! * `create` has the shards make it that begin with a part, then blocks reads. A primary that ends here leaves collections that nobody
+//!   routes to, and the next one decides anew, under a higher number.
+//! * The checkpoint of `commit` says what was decided: all attempts from now on, on whichever primary, send the same. It is the point
+//!   of no return: a commit that was sent cannot be called back. Whoever wants to give it up has the config servers refuse it for ever
+//!   first, and hears then whether it was made.
 
 pub mod mutants;
 
@@ -38,10 +39,11 @@ pub const REFRESH: &str = "refreshCollection";
 enum Phase {
     Check,
     BlockWrites,
+    /// Nobody begins with this one: until it is to be committed, a definition may be decided anew.
     Create,
     Commit,
     Settle,
-    /// Nobody begins with this one.
+    /// Nor with this one.
     GiveUp,
     /// Kept behind a commit that was given up: it must not be sent again, where there is no section any more.
     RollBack,
@@ -49,10 +51,9 @@ enum Phase {
 }
 
 impl Phase {
-    const KEPT: [(Phase, &str); 6] = [
+    const KEPT: [(Phase, &str); 5] = [
         (Phase::Check, "begin"),
         (Phase::BlockWrites, "blockWrites"),
-        (Phase::Create, "create"),
         (Phase::Commit, "commit"),
         (Phase::Settle, "settle"),
         (Phase::RollBack, "rollBack"),
@@ -81,7 +82,7 @@ pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
     let definition = doc_at(state, "definition");
     let result =
         doc_at(state, "result").map(Ok).or_else(|| doc_at(state, "failure").map(|e| Err(error_of(&e))));
-    if (phase >= Phase::Create) != definition.is_some() || (phase >= Phase::Settle) != result.is_some() {
+    if (phase >= Phase::Commit) != definition.is_some() || (phase >= Phase::Settle) != result.is_some() {
         return Err(nonsense(state));
     }
     Ok(Box::new(CreateCollection {
@@ -111,10 +112,9 @@ impl CreateCollection {
         match self.phase {
             Phase::Check => self.own_step(CHECK, out),
             Phase::BlockWrites => self.enter_section(false, out),
-            Phase::Create => self.create_elsewhere(out),
             Phase::Commit => self.commit(false, out),
             Phase::Settle | Phase::RollBack => self.leave_section(out),
-            Phase::GiveUp | Phase::Over => {}
+            Phase::Create | Phase::GiveUp | Phase::Over => {}
         }
     }
     fn own_step(&self, step: &str, out: &mut Actions) {
@@ -245,13 +245,8 @@ impl CreateCollection {
             },
             Phase::BlockWrites => {
                 self.definition = Some(reply.to_buf());
-                match broken(Mutant::DefinitionNotSafe) {
-                    true => {
-                        self.phase = Phase::Create;
-                        self.create_elsewhere(out);
-                    }
-                    false => self.begin_phase(Phase::Create, out),
-                }
+                self.phase = Phase::Create;
+                self.create_elsewhere(out);
             }
             Phase::Create | Phase::Settle => {
                 self.left.remove(&slot);

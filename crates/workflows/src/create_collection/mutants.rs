@@ -5,8 +5,6 @@
 pub enum Mutant {
     /// Reads go on while it is committed.
     ReadsGoOn,
-    /// Others hear of a definition that the next primary does not know.
-    DefinitionNotSafe,
     /// The commit is sent before a majority knows that it will be.
     NoPointOfNoReturn,
     /// A commit that was refused is taken for one that was not made.
@@ -22,7 +20,6 @@ pub enum Mutant {
 impl Mutant {
     pub const ALL: &[Mutant] = &[
         Mutant::ReadsGoOn,
-        Mutant::DefinitionNotSafe,
         Mutant::NoPointOfNoReturn,
         Mutant::RefusalIsBelieved,
         Mutant::OpensBeforeItIsSafe,
