@@ -285,3 +285,198 @@ fn a_definition_survives_a_step_down_before_each_of_its_steps() {
 fn a_definition_survives_a_crash_before_each_of_its_steps() {
     run(every_step(End::Killed));
 }
+
+/// A request is sent, and stands still before its `n`-th step.
+async fn stopped(b: &Bench, n: usize, command: Document) -> (usize, JoinHandle<Document>) {
+    let primary = b.set.primary().await;
+    b.hang_at(primary, n).await;
+    let before = b.entered(primary).await;
+    let port = b.cluster.router_port(0);
+    let task = spawn(async move { Client::connect(port).await.run(command).await });
+    assert!(b.hangs(primary, before, &task).await, "it has fewer steps");
+    (primary, task)
+}
+fn shard(ns: &str, key: Document) -> Document {
+    let mut command = doc! { "shardCollection": ns };
+    command.push("key", key);
+    command.push("$db", "admin");
+    command
+}
+
+#[test]
+fn who_asks_for_the_same_joins_and_who_asks_for_something_else_is_refused() {
+    run(async {
+        let b = bench().await;
+        let (primary, first) = stopped(&b, 5, shard("test.c", doc! { "_id": 1 })).await;
+        let port = b.cluster.router_port(0);
+        let same =
+            spawn(async move { Client::connect(port).await.run(shard("test.c", doc! { "_id": 1 })).await });
+        let other = b.router().await.err(shard("test.c", doc! { "_id": "hashed" })).await;
+        assert_eq!(other.0, 117, "{other:?}");
+        assert!(!first.is_finished() && !same.is_finished());
+        b.set.fail_point(primary, STEP, false).await;
+        for task in [first, same] {
+            let reply = task.await.unwrap();
+            assert_eq!(number(&reply, "ok"), 1, "{reply:?}");
+        }
+        let is_so = b.router().await.err(shard("test.c", doc! { "_id": "hashed" })).await;
+        assert_eq!(is_so.0, 23, "{is_so:?}");
+        b.cluster.shut_down().await;
+        b.set.shut_down().await;
+    });
+}
+
+/// Shards and config servers hear commands of definitions that are long over.
+#[test]
+fn a_command_that_comes_late_changes_nothing() {
+    run(async {
+        let b = bench().await;
+        let mut c = b.router().await;
+        zones(&mut c, "test.c").await;
+        c.ok(shard("test.c", doc! { "_id": 1 })).await;
+        let first = of_config(&mut c, "collections").await;
+        let first =
+            first.iter().find(|d| d.get("_id").and_then(Bson::as_str) == Some("test.c")).unwrap().clone();
+        let chunks: Vec<Bson> = of_config(&mut c, "chunks").await.into_iter().map(Bson::from).collect();
+        let of_first: Vec<Bson> = chunks
+            .into_iter()
+            .filter(|d| matches!(d, Bson::Document(d) if d.get("uuid") == first.get("uuid")))
+            .collect();
+        let majority = || doc! { "w": "majority" };
+        let mut commit = doc! { "_configsvrCommitShardCollection": 1 };
+        commit.push("collection", first.clone());
+        commit.push("chunks", of_first);
+        commit.push("writeConcern", majority());
+        commit.push("$db", "admin");
+        let mut config = b.cluster.config_server().await;
+        // While it is there, it is what was wanted.
+        config.ok(commit.clone()).await;
+        c.ok(doc! { "drop": "c", "$db": "test" }).await;
+        assert_eq!(config.err(commit.clone()).await.0, 225);
+        zones(&mut c, "test.c").await;
+        c.ok(shard("test.c", doc! { "_id": 1 })).await;
+        let ids_in = [1, 2, 1001, 1002];
+        let mut insert = doc! { "insert": "c" };
+        insert.push("documents", ids_in.iter().map(|id| Bson::from(doc! { "_id": *id })).collect::<Vec<_>>());
+        insert.push("$db", "test");
+        c.ok(insert).await;
+        // Of the first one, which no shard knows any more.
+        let number_of_first = first.get("timestamp").unwrap().clone();
+        let mut other_shard = b.cluster.shard(0).await;
+        for command in ["_shardsvrDropCollectionParticipant", "_shardsvrCreateCollectionParticipant"] {
+            let mut late = doc! {};
+            late.push(command, "c");
+            late.push("collectionUUID", first.get("uuid").unwrap().clone());
+            late.push("timestamp", number_of_first.clone());
+            late.push("writeConcern", majority());
+            late.push("$db", "test");
+            assert_eq!(other_shard.err(late).await.0, 225, "{command}");
+        }
+        let mut late = doc! { "_shardsvrDropDatabaseParticipant": 1 };
+        late.push("timestamp", number_of_first.clone());
+        late.push("writeConcern", majority());
+        late.push("$db", "test");
+        assert_eq!(other_shard.err(late).await.0, 225);
+        let mut late = doc! { "_configsvrCommitDropCollection": "test.c" };
+        late.push("collectionUUID", first.get("uuid").unwrap().clone());
+        late.push("timestamp", number_of_first);
+        late.push("writeConcern", majority());
+        late.push("$db", "admin");
+        config.ok(late).await;
+        check_places(&b, "c", &ids_in.map(i64::from)).await;
+        // One that was given up cannot be made, and the answer tells whether it was.
+        let mut other = first.clone();
+        other.remove("_id");
+        let mut entry = doc! { "_id": "test.d" };
+        other.iter().for_each(|(name, v)| entry.push(name, v.clone()));
+        let mut give_up = doc! { "_configsvrCommitShardCollection": 1 };
+        give_up.push("collection", entry);
+        give_up.push("chunks", commit.get("chunks").unwrap().clone());
+        give_up.push("writeConcern", majority());
+        give_up.push("$db", "admin");
+        let again = give_up.clone();
+        give_up.push("giveUp", true);
+        assert!(config.ok(give_up).await.get("collectionVersion").is_none());
+        assert_eq!(config.err(again).await.0, 225);
+        b.cluster.shut_down().await;
+        b.set.shut_down().await;
+    });
+}
+
+/// The config servers do it, and say that no majority has it: it is asked what came of it.
+#[test]
+fn a_commit_that_is_made_and_refused_is_made() {
+    run(async {
+        let b = bench().await;
+        let mut config = b.cluster.config_server().await;
+        let mut point = doc! { "configureFailPoint": "failCommand" };
+        point.push("mode", doc! { "times": 1 });
+        let mut data = doc! { "failInternalCommands": true };
+        data.push("failCommands", vec![Bson::from("_configsvrCommitShardCollection")]);
+        data.push("writeConcernError", doc! { "code": 64, "errmsg": "planned" });
+        point.push("data", data);
+        config.admin(point).await;
+        b.router().await.ok(shard("test.c", doc! { "_id": 1 })).await;
+        let off =
+            config.ok(doc! { "configureFailPoint": "failCommand", "mode": "off", "$db": "admin" }).await;
+        assert_eq!(number(&off, "count"), 1, "{off:?}");
+        b.until_nothing_is_left().await;
+        check_places(&b, "c", &[]).await;
+        b.cluster.shut_down().await;
+        b.set.shut_down().await;
+    });
+}
+
+/// Whoever is primary goes by the documents, and by nothing else.
+#[test]
+fn a_section_outlives_primaries_and_restarts() {
+    run(async {
+        let mut b = bench().await;
+        let mut c = b.router().await;
+        let insert = |id: i32| {
+            let mut insert = doc! { "insert": "c" };
+            insert.push("documents", vec![Bson::from(doc! { "_id": id })]);
+            insert.push("maxTimeMS", 1000);
+            insert.push("$db", "test");
+            insert
+        };
+        c.ok(insert(1)).await;
+        let mut enter = doc! { "insert": "collection_critical_sections" };
+        let mut section = doc! { "_id": "test.c" };
+        section.push("reason", doc! { "test": 1 });
+        section.push("blockReads", false);
+        enter.push("documents", vec![Bson::from(section)]);
+        enter.push("writeConcern", doc! { "w": 3 });
+        enter.push("$db", "config");
+        b.shard_primary().await.ok(enter).await;
+        for end in [End::Down, End::Killed] {
+            let reply = c.run(insert(2)).await;
+            assert_ne!(number(&reply, "n"), 1, "{reply:?}");
+            assert_eq!(ids(&mut c, "c").await, [1]);
+            let primary = b.set.primary().await;
+            strike(&mut b, primary, end).await;
+        }
+        let mut block = doc! { "update": "collection_critical_sections" };
+        let set = doc! { "q": { "_id": "test.c" }, "u": { "$set": { "blockReads": true } } };
+        block.push("updates", vec![Bson::from(set)]);
+        block.push("writeConcern", doc! { "w": 3 });
+        block.push("$db", "config");
+        b.shard_primary().await.ok(block).await;
+        let read = c.run(doc! { "find": "c", "maxTimeMS": 500, "$db": "test" }).await;
+        assert_ne!(number(&read, "ok"), 1, "{read:?}");
+        let port = b.cluster.router_port(0);
+        let waiting =
+            spawn(async move { Client::connect(port).await.run(doc! { "find": "c", "$db": "test" }).await });
+        pause(200).await;
+        assert!(!waiting.is_finished());
+        let mut leave = doc! { "delete": "collection_critical_sections" };
+        leave.push("deletes", vec![Bson::from(doc! { "q": {}, "limit": 0 })]);
+        leave.push("$db", "config");
+        b.shard_primary().await.ok(leave).await;
+        assert_eq!(number(&waiting.await.unwrap(), "ok"), 1);
+        c.ok(insert(2)).await;
+        assert_eq!(ids(&mut c, "c").await, [1, 2]);
+        b.cluster.shut_down().await;
+        b.set.shut_down().await;
+    });
+}

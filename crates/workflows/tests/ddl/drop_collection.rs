@@ -52,7 +52,7 @@ fn end(story: &Story, model: &Shared, sharded: bool) -> Result<(), String> {
     let gone = {
         let m = model.borrow();
         let there = m.there.iter().any(|shard| shard.contains_key(NS));
-        !m.entries.contains_key(NS) && !m.here.contains_key(NS) && !(sharded && there)
+        !(m.entries.contains_key(NS) || m.here.contains_key(NS) || sharded && there)
     };
     match story.last() {
         Some(Ok(_)) if gone && !refused => {}
