@@ -105,17 +105,19 @@ fn check_places(ns: &Namespace, pipeline: &RawDoc, q: &QueryCtx) -> Result<()> {
         "$listSessions" if ns.as_str() != "config.system.sessions" => Some(SESSIONS_ELSEWHERE),
         _ => None,
     };
+    let stages = || pipeline.iter().filter_map(|s| s.value().as_doc());
+    let looked_at = stages().map(|stage| stage.first().and_then(|e| misplaced(e.name())));
+    let Some((at, text)) = looked_at.enumerate().find_map(|(at, text)| Some((at, text?))) else {
+        return Ok(());
+    };
     let mut before = ArrayBuilder::new();
-    for stage in pipeline.iter().filter_map(|s| s.value().as_doc()) {
-        if let Some(text) = stage.first().and_then(|e| misplaced(e.name())) {
-            Pipeline::parse(&before.finish(), q)?;
-            return Err(invalid(text.to_owned()));
-        }
+    for stage in stages().take(at) {
         before.doc(|d| {
             d.elems_of(stage);
         });
     }
-    Ok(())
+    Pipeline::parse(&before.finish(), q)?;
+    Err(invalid(text.to_owned()))
 }
 
 /// Where the first stage may stand at all is told before where the others may.

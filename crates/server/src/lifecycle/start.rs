@@ -19,6 +19,7 @@ use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
 use crate::settings::feature_version_guard::FeatureVersionGuard;
 use crate::sharding::Sharding;
+use crate::sharding::cached_metadata::CacheObserver;
 use crate::sharding::identity::IdentityObserver;
 use crate::sharding::sections::SectionObserver;
 use crate::statistics::Statistics;
@@ -55,6 +56,7 @@ impl Server {
         maintenance.add_observer(Arc::new(server.settings.principals.clone()));
         if let Some(sharding) = &server.sharding {
             maintenance.add_observer(IdentityObserver::of(sharding));
+            maintenance.add_observer(CacheObserver::of(sharding));
             maintenance.add_observer(SectionObserver::of(sharding));
             sharding.serve(&server);
             sharding.remember_identity(&server.access.internal_collections())?;
@@ -111,7 +113,7 @@ impl Server {
         let role_changes =
             role_changes(Arc::new(config), instance, storage, &access, member, cursors.clone(), &sharding);
         if let Some(sharding) = &sharding {
-            sharding.keep_time(role_changes.replication.clock.clone());
+            sharding.join_set(&role_changes.internal, &role_changes.replication);
         }
         let upkeep = upkeep(&role_changes);
         let statistics = statistics(&role_changes, &access, &cursors);

@@ -116,14 +116,9 @@ impl ReplicaSetAware for CriticalSections {
     fn on_step_up_begin(&self, _: Term) -> Result<()> {
         self.read()
     }
-    /// What was known of owners may be of a time that has not been.
     fn on_rollback_end(&self, taken_back: bool) {
-        if !taken_back {
-            return;
-        }
-        self.must_read();
-        if let Some(sharding) = self.0.upgrade().and_then(|roles| roles.sharding.clone()) {
-            sharding.forget_all();
+        if taken_back {
+            self.must_read();
         }
     }
 }
@@ -166,6 +161,9 @@ impl ReplicaSetAware for Housekeeping {
         roles.index_builds.rolled_back();
         if let Some(config_server) = &roles.config_server {
             config_server.rolled_back();
+        }
+        if let Some(sharding) = &roles.sharding {
+            sharding.forget_all();
         }
         if let Err(e) = roles.settings.restore() {
             roles.lifecycle.fatal("The set's settings could not be read", &e.message);

@@ -6,19 +6,26 @@
 //! ```
 //! * [`identity`] — becomes a shard when the document is written, and at the start where it is there already;
 //! * [`learn`] — after a refusal, before the sender is told: asks the config servers, or waits for a change of ownership;
+//! * [`cached_metadata`] — the primary writes down what it learns, its secondaries have it from the log;
 //! * [`sections`] — critical sections, which every member takes from a collection;
 //! * [`fences`] — what a shard remembers of definitions that others coordinate, so that late commands do nothing;
 //! * [`ddl_locks`] — one definition at a time for each name.
 //!
 //! Definitions of the cluster's collections are workflows (`pando_workflows::ddl`), whose steps are in `commands/shardsvr/ddl`.
 
+pub(crate) mod cached_metadata;
 pub(crate) mod ddl_locks;
 pub(crate) mod fences;
 pub(crate) mod identity;
 pub(crate) mod learn;
+mod name_locks;
 pub(crate) mod sections;
 
 use crate::Server;
+use crate::replication::Replication;
+use cached_metadata::CachedMetadata;
+use name_locks::NameLocks;
+use pando_access::InternalCollections;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::GenericArgs;
@@ -41,6 +48,9 @@ pub(crate) struct Sharding {
     pub(crate) part_locks: ddl_locks::DdlLocks,
     /// Whose steps workflows make.
     server: OnceLock<Weak<Server>>,
+    cached: OnceLock<CachedMetadata>,
+    /// What is learnt of one name is taken over in the order in which it was asked for.
+    refreshes: NameLocks,
     cluster: OnceLock<Arc<Cluster>>,
     /// What this set's calls tell and hear of the cluster time.
     clock: OnceLock<Arc<dyn Gossip>>,
@@ -64,6 +74,8 @@ impl Sharding {
             ddl_locks: Default::default(),
             part_locks: Default::default(),
             server: OnceLock::new(),
+            cached: OnceLock::new(),
+            refreshes: NameLocks::default(),
             cluster: OnceLock::new(),
             clock: OnceLock::new(),
         }
@@ -79,8 +91,12 @@ impl Sharding {
     pub(crate) fn become_shard(&self, identity: ShardIdentity) {
         self.metadata.become_shard(identity);
     }
-    pub(crate) fn keep_time(&self, clock: Arc<dyn Gossip>) {
-        let _ = self.clock.set(clock);
+    pub(crate) fn join_set(&self, internal: &InternalCollections, replication: &Arc<Replication>) {
+        let _ = self.clock.set(replication.clock.clone());
+        let _ = self.cached.set(CachedMetadata::new(internal.clone(), replication.clone()));
+    }
+    fn cached(&self) -> Result<&CachedMetadata> {
+        self.cached.get().ok_or_else(|| Error::internal("the server is not put together yet"))
     }
     /// Another node of the cluster has told what it has heard of the cluster's metadata.
     pub(crate) fn hear(&self, args: &GenericArgs) {

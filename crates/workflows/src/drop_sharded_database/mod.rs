@@ -24,8 +24,8 @@ pub const OPERATION: &str = "dropDatabase";
 pub const LOOK: &str = "lookAtDatabase";
 /// What is here of the database goes.
 pub const DROP_HERE: &str = "dropDatabaseHere";
-/// What is known of it is of before.
-pub const FORGET: &str = "forgetDatabase";
+/// Has this node read anew what it knows of it.
+pub const REFRESH: &str = "refreshDatabase";
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 enum Phase {
@@ -48,7 +48,7 @@ enum Step {
     Elsewhere,
     Here,
     Entry,
-    Forgetting,
+    Refreshing,
 }
 
 /// What `look` has answered.
@@ -180,16 +180,16 @@ impl DropShardedDatabase {
     }
     fn commit(&mut self, out: &mut Actions) {
         let version = self.found.as_ref().and_then(|found| found.version.clone());
-        let Some(version) = version else { return self.forget(out) };
+        let Some(version) = version else { return self.refresh(out) };
         self.step = Step::Entry;
         let mut b = DocBuilder::new();
         b.str("_configsvrCommitDropDatabase", &self.db).raw_doc("version", &version);
         append_majority(&mut b, "admin");
         out.call(SLOT, Target::ConfigServers, b.finish(), Retry::UntilRefused);
     }
-    fn forget(&mut self, out: &mut Actions) {
-        self.step = Step::Forgetting;
-        self.own(FORGET, Retry::Always, out);
+    fn refresh(&mut self, out: &mut Actions) {
+        self.step = Step::Refreshing;
+        self.own(REFRESH, Retry::Always, out);
     }
     fn end(&mut self, result: Result<DocBuf, Error>, out: &mut Actions) {
         self.phase = Phase::Over;
@@ -219,8 +219,8 @@ impl DropShardedDatabase {
                 }
             }
             (Step::Entry, Err(e)) => self.end(Err(e), out),
-            (Step::Entry, Ok(_)) => self.forget(out),
-            (Step::Forgetting, _) => self.end(Ok(DocBuf::default()), out),
+            (Step::Entry, Ok(_)) => self.refresh(out),
+            (Step::Refreshing, _) => self.end(Ok(DocBuf::default()), out),
             (Step::Collection | Step::Leaving, _) => {}
         }
     }

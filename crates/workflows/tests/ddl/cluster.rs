@@ -127,7 +127,7 @@ impl Model {
             }
             create_collection::CHECK => Ok(DocBuf::default()),
             create_collection::MAKE => Ok(self.make(name)),
-            create_collection::REFRESH | drop_sharded_database::FORGET => Ok(DocBuf::default()),
+            create_collection::REFRESH | drop_sharded_database::REFRESH => Ok(DocBuf::default()),
             drop_collection::LOOK => Ok(self.look(name)),
             drop_collection::DROP_HERE if self.mood == Mood::NodeRefuses => {
                 refuse(ErrorCode::IllegalOperation)

@@ -27,10 +27,7 @@ pub(crate) async fn own_step(server: &Server, body: &RawDoc) -> Result<DocBuf> {
         drop_collection::DROP_HERE => nothing(ddl.drop_as_told(&of_collection()?).await),
         drop_sharded_database::LOOK => ddl.look_at_database(db).await,
         drop_sharded_database::DROP_HERE => nothing(ddl.drop_database_as_told(db).await),
-        drop_sharded_database::FORGET => {
-            ddl.sharding.metadata.forget_database(db);
-            nothing(Ok(()))
-        }
+        drop_sharded_database::REFRESH => nothing(ddl.sharding.refresh_database_anew(db).await),
         _ => Err(unknown()),
     }
 }
