@@ -97,7 +97,7 @@ impl Access {
         };
         // What it would make may have become another shard's meanwhile.
         let visible = self.placed(ctx, ns, Kind::Write)?;
-        Ok(WriteAcquisition::new(guard, visible))
+        Ok(WriteAcquisition::new(guard, visible, self.shard_key(ctx, ns)))
     }
 
     async fn write_existing(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Option<WriteAcquisition>> {
@@ -114,7 +114,7 @@ impl Access {
         };
         // Behind the lock: a change of ownership takes it, too.
         let visible = self.placed(ctx, ns, Kind::Write)?;
-        Ok(guard.map(|guard| WriteAcquisition::new(guard, visible)))
+        Ok(guard.map(|guard| WriteAcquisition::new(guard, visible, self.shard_key(ctx, ns))))
     }
 
     /// The way in of every change of a definition that is not part of a transaction, and of what looks at whole collections.

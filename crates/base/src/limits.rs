@@ -778,5 +778,8 @@ pub const ROUTER_STALE_PAUSE_MS: u64 = 20;
 pub const ROUTER_FIRST_BATCH_DOCS: u64 = 101;
 /// Bytes of documents that a router keeps ready of one shard's part of a merged stream before it asks for no more of them.
 pub const ROUTER_READ_AHEAD_BYTES: usize = 32 << 20;
+/// Milliseconds for which a router has shards wait at a time while it merges their changes: so long an event of one may be kept by others
+/// that have nothing to tell.
+pub const ROUTER_WATCH_SLICE_MS: i64 = 100;
 /// Writes without the shard key look for a document and write it; so many times another writer may come in between.
 pub const ROUTER_WRITE_WITHOUT_KEY_TRIES_MAX: u32 = 10;

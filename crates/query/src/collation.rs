@@ -523,7 +523,7 @@ fn strength(owner: &str, v: Value<'_>) -> Result<i64> {
     match n {
         1..=5 => Ok(n),
         0 => Err(Error::bad_value(format!(
-            "Enumeration value '0' for field '{owner}.strength' is not a valid value."
+            "Enumeration value '0' for field 'collation.strength' is not a valid value."
         ))),
         6.. => Err(Error::location(
             51024,

@@ -1,5 +1,6 @@
 //! One router: what its commands hold and ask.
 
+use crate::concern_defaults::KnownDefaults;
 use crate::config::Config;
 use crate::cursors::cursor::RouterCursor;
 use crate::remote::Shards;
@@ -8,6 +9,7 @@ use pando_base::{Error, ErrorCode, Result};
 use pando_bson::ObjectId;
 use pando_command::{Instance, Registry};
 use pando_env::sync::Notify;
+use pando_session::Spills;
 use pando_session::cursors::Cursors;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -20,7 +22,10 @@ pub struct Router {
     pub config: Config,
     pub(crate) shards: Shards,
     pub(crate) transactions: Transactions,
+    pub(crate) concern_defaults: KnownDefaults,
     pub(crate) cursors: Cursors<RouterCursor>,
+    /// What merging parts of pipelines hold beyond their memory.
+    pub(crate) spills: Arc<Spills>,
     /// This process, in `topologyVersion`.
     pub(crate) process_id: ObjectId,
     /// Itself, for tasks that outlive a command.

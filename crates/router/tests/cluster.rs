@@ -234,13 +234,13 @@ fn an_update_does_not_put_a_document_where_nobody_looks_for_it() {
         cluster.shard_collection("test.ranged", doc! { "k": 1 }).await;
         let upsert = doc! { "q": { "_id": 1, "k": 900 }, "u": { "$set": { "k": 5 } }, "upsert": true };
         let array = doc! { "q": { "_id": 2, "k": 900 }, "u": { "$set": { "k": [1, 2] } }, "upsert": true };
-        for update in [upsert, array] {
+        for (update, code) in [(upsert, "283"), (array, "Int32(54)")] {
             let mut command = doc! { "update": "ranged" };
             command.push("updates", vec![Bson::from(update)]);
             command.push("$db", "test");
             let reply = c.run(command).await;
             assert_eq!(number(&reply, "n"), 0, "{reply:?}");
-            assert!(format!("{reply:?}").contains("283"), "{reply:?}");
+            assert!(format!("{reply:?}").contains(code), "{reply:?}");
         }
         for shard in 0..2 {
             assert_eq!(count(&mut cluster.shard(shard).await, "ranged", doc! {}).await, 0);
@@ -253,6 +253,35 @@ fn an_update_does_not_put_a_document_where_nobody_looks_for_it() {
             let found = cluster.shard(shard).await.all(doc! { "listIndexes": "ranged" }).await;
             let names: Vec<_> = found.iter().filter_map(|d| d.get("name").and_then(Bson::as_str)).collect();
             assert!(names.contains(&"z"), "s{shard}: {names:?}");
+        }
+        cluster.shut_down().await;
+    });
+}
+
+/// A pipeline whose own documents lie on one shard reads the whole of a view on the same collection.
+#[test]
+fn a_view_on_the_same_collection_is_read_as_a_whole() {
+    run(async {
+        let cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+        zones(&mut c, "test.ranged").await;
+        cluster.shard_collection("test.ranged", doc! { "k": 1 }).await;
+        insert(&mut c, "ranged", numbers(0, 100)).await;
+        c.ok(doc! { "create": "seen", "viewOn": "ranged", "pipeline": [{ "$match": { "g": 3 } }] }).await;
+        let join = doc! { "from": "seen", "localField": "g", "foreignField": "g", "as": "j" };
+        // On the shard that has the view, and on the other one.
+        for (k, of_other) in [(30, 14), (110, 0), (660, 14)] {
+            let matched = doc! { "$match": { "k": k } };
+            for (stage, n) in [(doc! { "$unionWith": "seen" }, 15), (doc! { "$lookup": join.clone() }, 1)] {
+                let mut command = doc! { "aggregate": "ranged", "cursor": {} };
+                command.push("pipeline", vec![Bson::from(matched.clone()), stage.into()]);
+                let rows = c.all(command).await;
+                assert_eq!(rows.len(), n, "{k}");
+                if let Some(joined) = rows[0].get("j").and_then(Bson::as_array) {
+                    assert_eq!(joined.len(), of_other, "{k}");
+                }
+            }
         }
         cluster.shut_down().await;
     });

@@ -283,6 +283,8 @@ fn is_never_sharded(ns: &Namespace) -> bool {
 mod tests {
     use super::*;
     use pando_bson::ObjectId;
+    use pando_metadata_cache::testing::table;
+    use pando_routing::{Chunk, Placement};
 
     fn shard() -> FilteringMetadata {
         let metadata = FilteringMetadata::default();
@@ -341,5 +343,29 @@ mod tests {
         metadata.forget(&ns);
         metadata.leave(&ns);
         assert_eq!(ask().unwrap_err().why, Why::RefreshCollection(ns.clone()));
+    }
+
+    #[test]
+    fn what_a_cursor_goes_by_lives_as_long_as_the_cursor() {
+        let (metadata, ns) = (shard(), Namespace::parse("d.c").unwrap());
+        let version = |table: &RoutingTable| table.shard_version(&ShardId::new("a"));
+        let old = table(&[("a", None), ("b", Some(0)), ("a", Some(9))]);
+        let mut moved: Vec<Chunk> = old.chunks.iter().skip(1).map(|c| c.to_chunk()).collect();
+        for (chunk, minor) in moved.iter_mut().zip(0..) {
+            chunk.placement = Placement::new(2, minor);
+        }
+        moved[0].shard = ShardId::new("a");
+        moved[1].shard = ShardId::new("b");
+        let new = Arc::new(old.advanced(old.collection.clone(), &moved).unwrap());
+        metadata.install(&ns, Some(old.clone()));
+        let cursor = metadata.check(&ns, version(&old), Access::Read).unwrap().expect("a part is owned");
+        let known = Arc::downgrade(&cursor);
+        metadata.install(&ns, Some(new.clone()));
+        // It goes on by what it began with, whoever comes now goes by the new one.
+        assert_eq!(cursor.ownership().table.version(), old.version());
+        assert!(metadata.check(&ns, version(&old), Access::Read).is_err());
+        assert!(metadata.check(&ns, version(&new), Access::Read).unwrap().is_some());
+        drop(cursor);
+        assert_eq!(known.strong_count(), 0);
     }
 }

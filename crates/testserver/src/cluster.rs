@@ -89,6 +89,12 @@ impl Cluster {
         bound.serve(&service, Admission::bounded(1000), &stop);
         RunningRouter { world, router, port, stop }
     }
+    /// One more router, which knows nothing; its number.
+    pub async fn add_router(&mut self) -> usize {
+        let router = self.start_router().await;
+        self.routers.push(router);
+        self.routers.len() - 1
+    }
     /// A connection to a router.
     pub async fn router(&self, i: usize) -> Client {
         Client::connect(self.routers[i].port).await
@@ -97,7 +103,10 @@ impl Cluster {
     pub fn router_port(&self, i: usize) -> u16 {
         self.routers[i].port
     }
-    fn shard_port(&self, i: usize) -> u16 {
+    pub fn config_port(&self) -> u16 {
+        self.config.as_ref().expect("it runs").port
+    }
+    pub fn shard_port(&self, i: usize) -> u16 {
         self.shards[i].1.as_ref().expect("it runs").port
     }
     /// A connection to a shard, past all routers.

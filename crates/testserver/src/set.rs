@@ -56,7 +56,11 @@ impl Set {
     }
     /// The same for servers that are started with `change` made to what they are told.
     pub async fn configured(n: usize, change: fn(&mut Config)) -> Set {
-        Set::started_with(n, change).await.initiated(&vec![Document::new(); n]).await
+        Set::configured_as(&vec![Document::new(); n], change).await
+    }
+    /// The same with one member per document.
+    pub async fn configured_as(members: &[Document], change: fn(&mut Config)) -> Set {
+        Set::started_with(members.len(), change).await.initiated(members).await
     }
     async fn initiated(self, members: &[Document]) -> Set {
         let set = self;

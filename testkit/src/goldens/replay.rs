@@ -3,6 +3,7 @@
 use super::Way;
 use super::case::{Case, Setups};
 use super::normal::{VOLATILE, line, normal, normal_doc};
+use super::way::Asked;
 use crate::client::Client;
 use pando_bson::{Bson, Document, doc};
 use std::collections::{BTreeMap, BTreeSet};
@@ -399,7 +400,7 @@ fn wanted(e: &Document, docs: &[Bson], distinct: bool, unordered: bool, way: Way
 }
 
 /// How two answers differ.
-fn between(want: &Answer, got: &Answer, case: &Case, way: Way) -> Option<Kind> {
+fn between(want: &Answer, got: &Answer, asked: Asked<'_>, way: Way) -> Option<Kind> {
     match (&want.error, &got.error) {
         (Some(w), Some(g)) => {
             if w.0 != g.0 {
@@ -411,7 +412,7 @@ fn between(want: &Answer, got: &Answer, case: &Case, way: Way) -> Option<Kind> {
             }
         }
         (None, None)
-            if !way.same_rows(case, want.rows.as_deref(), got.rows.as_deref()) || want.open != got.open =>
+            if !way.same_rows(asked, want.rows.as_deref(), got.rows.as_deref()) || want.open != got.open =>
         {
             Some(Kind::Result)
         }
@@ -425,7 +426,9 @@ fn compare(case: &Case, docs: &[Bson], got: &Got, way: Way) -> Option<Difference
     let say = |kind, want: String, got: String| Some(Difference { id: case.id.clone(), kind, want, got });
     let want = wanted(&case.expect, docs, case.cmd.get("distinct").is_some(), case.unordered, way);
     let mut soft = None;
-    match between(&want, &got.main, case, way) {
+    let all = if way == Way::Sharded { lines(docs) } else { Vec::new() };
+    let asked = Asked { cmd: &case.cmd, raw: case.raw, all: &all, behind: None };
+    match between(&want, &got.main, asked, way) {
         None => {}
         Some(Kind::Message) => soft = say(Kind::Message, format!("{want:?}"), format!("{:?}", got.main)),
         Some(_) if got.main.error.as_ref().is_some_and(|(code, text, _)| way.has_no(case, code, text)) => {
@@ -439,13 +442,14 @@ fn compare(case: &Case, docs: &[Bson], got: &Got, way: Way) -> Option<Difference
         _ => None,
     };
     if let Some(w) = after
-        && !way.same_rows(case, got.after.as_deref(), Some(&w))
+        && !way.same_contents(asked, &w, got.after.as_deref())
     {
         return say(Kind::After, format!("{w:?}"), format!("{:?}", got.after));
     }
-    for (w, g) in list(&case.expect, "then").iter().filter_map(Bson::as_doc).zip(&got.then) {
+    let told = list(&case.expect, "then").iter().filter_map(Bson::as_doc);
+    for ((w, g), cmd) in told.zip(&got.then).zip(&case.then) {
         let w = wanted(w, docs, false, false, way);
-        match between(&w, g, case, way) {
+        match between(&w, g, Asked { cmd, behind: Some(&case.cmd), ..asked }, way) {
             None => {}
             Some(Kind::Message) => soft = soft.or(say(Kind::Message, format!("{w:?}"), format!("{g:?}"))),
             Some(_) => return say(Kind::Then, format!("{w:?}"), format!("{g:?}")),

@@ -1,8 +1,9 @@
 //! How a case reaches its collections: one set, a router in front of one shard's collections, a router in front of
 //! collections that lie on several shards.
 
-use super::Case;
+use super::{Case, order};
 use pando_bson::{Bson, Document};
+use std::collections::BTreeSet;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
@@ -69,25 +70,90 @@ impl Way {
         self == Way::Sharded && name == Some("_id_hashed")
     }
 
-    /// Documents of several shards come in no order of their own, and equal sort keys say nothing about it. Where a case takes some
-    /// of them, only their number is the same.
-    pub(super) fn same_rows(self, case: &Case, a: Option<&[String]>, b: Option<&[String]>) -> bool {
-        if self != Way::Sharded || a == b {
-            return a == b;
+    /// Documents of several shards come in no order of their own, and equal sort keys say nothing about it; different ones do. Where a
+    /// case takes some of them and no order says which, they have to be some of those that there are (`all`).
+    pub(super) fn same_rows(self, asked: Asked<'_>, want: Option<&[String]>, got: Option<&[String]>) -> bool {
+        if self != Way::Sharded || want == got {
+            return want == got;
         }
-        let (Some(a), Some(b)) = (a, b) else { return false };
+        let (Some(want), Some(got)) = (want, got) else { return false };
+        let cut = takes_some(asked.cmd, asked.raw);
+        let fields = order::without_order(asked.cmd);
+        let loose = |rows: &[String]| -> Vec<String> {
+            rows.iter()
+                .map(|row| if fields.is_empty() { row.clone() } else { order::loosened(row, &fields) })
+                .collect()
+        };
+        let (want, got) = (loose(want), loose(got));
+        if asked.behind.is_some_and(|cmd| takes_some(cmd, asked.raw)) {
+            return want.len() == got.len();
+        }
+        if let Some(parts) = order::sorted_by(asked.cmd) {
+            return order::same_but_for_equals(&want, &got, &parts, cuts(asked.cmd, asked.raw));
+        }
         let sorted = |rows: &[String]| {
             let mut rows = rows.to_vec();
             rows.sort();
             rows
         };
-        sorted(a) == sorted(b) || (a.len() == b.len() && takes_some(&case.cmd, case.raw))
+        sorted(&want) == sorted(&got)
+            || (cut && want.len() == got.len() && are_some_of(asked.all, &want, &got))
+    }
+
+    /// What is left of a collection after a write.
+    pub(super) fn same_contents(self, asked: Asked<'_>, want: &[String], got: Option<&[String]>) -> bool {
+        let Some(got) = got else { return false };
+        let sorted = |rows: &[String]| {
+            let mut rows = rows.to_vec();
+            rows.sort();
+            rows
+        };
+        match self {
+            Way::Sharded => {
+                sorted(want) == sorted(got) || (want.len() == got.len() && takes_some(asked.cmd, asked.raw))
+            }
+            _ => want == got,
+        }
+    }
+}
+
+/// What was asked, and of which documents.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) cmd: &'a Document,
+    pub(super) raw: bool,
+    pub(super) all: &'a [String],
+    /// What was done before: which of several documents it was done to shows in the answer.
+    pub(super) behind: Option<&'a Document>,
+}
+
+/// Where the rows that are wanted are documents as they are stored, those that came have to be, too, and each once.
+fn are_some_of(all: &[String], want: &[String], got: &[String]) -> bool {
+    let all: BTreeSet<&String> = all.iter().collect();
+    let known = |rows: &[String]| rows.iter().all(|row| all.contains(row));
+    let different: BTreeSet<&String> = got.iter().collect();
+    !known(want) || (known(got) && different.len() == got.len())
+}
+
+/// Whether rows are cut off before or behind those that are given, whatever their order.
+fn cuts(cmd: &Document, raw: bool) -> bool {
+    let given = |name: &str| is_given(cmd, name);
+    let text = format!("{cmd:?}");
+    raw || ["limit", "skip", "batchSize"].iter().any(|name| given(name))
+        || ["$limit", "$skip"].iter().any(|stage| text.contains(stage))
+}
+
+/// A number other than zero.
+fn is_given(cmd: &Document, name: &str) -> bool {
+    match cmd.get(name) {
+        Some(Bson::Decimal128(_)) => true,
+        v => v.and_then(Bson::as_f64).is_some_and(|n| n != 0.0),
     }
 }
 
 /// Whether a command takes some of the documents that it could, and no order says which.
 fn takes_some(cmd: &Document, raw: bool) -> bool {
-    let is_given = |name: &str| cmd.get(name).and_then(Bson::as_i64).is_some_and(|n| n != 0);
+    let is_given = |name: &str| is_given(cmd, name);
     let text = format!("{cmd:?}");
     if cmd.get("find").is_some() {
         let ordered =

@@ -1,7 +1,7 @@
 //! `find`: the shards that a condition concerns, their results merged.
 
 use super::prelude::*;
-use crate::cursors::merge::Order;
+use crate::cursors::merge::{Order, Strip};
 use crate::cursors::reply::empty;
 use crate::cursors::{Open, Remotes, RouterCursor, Shape};
 use crate::remote::call::read_preference;
@@ -82,7 +82,7 @@ async fn attempt(
 struct Plan {
     merges: bool,
     order: Option<Order>,
-    strips: bool,
+    strips: Strip,
     skip: u64,
     limit: Option<u64>,
     /// With the key that rows are merged by.
@@ -101,7 +101,7 @@ impl Plan {
             None => return Ok(plan),
         };
         plan.order = Some(order);
-        plan.strips = true;
+        plan.strips = Strip::SortKey;
         let mut b = DocBuilder::new();
         b.elems_of(args.projection.unwrap_or(RawDoc::empty()));
         b.doc("$sortKey", |d| {

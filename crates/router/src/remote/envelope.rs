@@ -3,7 +3,7 @@
 use crate::op;
 use crate::transactions::Transaction;
 use pando_base::session_id::SessionId;
-use pando_bson::{DocBuf, DocBuilder};
+use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
 use pando_command::{OpCtx, Request};
 use pando_metadata_cache::Target;
 
@@ -79,7 +79,9 @@ pub(crate) fn append_session(b: &mut DocBuilder, lsid: Option<&SessionId>) {
 }
 
 fn append_concerns(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kind) {
-    let given = |name: &str| req.body.elem(name);
+    // An empty one says nothing.
+    let is_empty = |e: &Elem<'_>| e.value().as_doc().is_some_and(RawDoc::is_empty);
+    let given = |name: &str| req.body.elem(name).filter(|e| !is_empty(e));
     match (kind, given("readConcern")) {
         // An aggregation's own writes read nothing by it.
         (Kind::Write, Some(_)) if req.name == "aggregate" => {}
@@ -91,17 +93,18 @@ fn append_concerns(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kin
             None => drop(b.elem(e)),
         },
         (Kind::Read | Kind::Pipeline, None) => {
-            b.doc("readConcern", |d| _ = d.str("level", "local").str("provenance", "implicitDefault"));
+            op::concern_defaults(ctx).append_read(b);
         }
         _ => {}
     }
     match (kind, given("writeConcern")) {
-        (Kind::Write | Kind::Pipeline, Some(e)) => drop(b.elem(e)),
-        (Kind::Write | Kind::Pipeline, None) => {
-            b.doc("writeConcern", |d| {
-                d.str("w", "majority").i32("wtimeout", 0).str("provenance", "implicitDefault");
-            });
-        }
+        (Kind::Write | Kind::Pipeline, e) => match &ctx.write_concern {
+            Some(wc) if !wc.w_given => op::concern_defaults(ctx).append_write_for(wc, b),
+            _ => match e {
+                Some(e) => drop(b.elem(e)),
+                None => op::concern_defaults(ctx).append_write(b),
+            },
+        },
         _ => {}
     }
 }

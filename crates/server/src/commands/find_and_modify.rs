@@ -101,6 +101,7 @@ async fn remove(
     let metas = projection.as_ref().map_or(&[][..], Projection::metas);
     let lookup =
         Lookup::new(Place::Query, filter, args.hint.clone(), args.sort, q.clone(), coll.collection())?
+            .saying_collation()
             .tell(metas)?;
     let deleted = server.crud.writes.delete_one(ctx, &coll, &lookup, 0, retry).await.map_err(in_plan)?;
     let Some((found, _)) = deleted else { return Ok((nothing, None)) };

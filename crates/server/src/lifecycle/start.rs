@@ -11,7 +11,6 @@ use crate::lifecycle::{Lifecycle, tasks};
 use crate::object_id::new_object_id;
 use crate::principals::Principals;
 use crate::read::Reads;
-use crate::read::spill::Spills;
 use crate::replication::Replication;
 use crate::replication::min_valid;
 use crate::replication::role_changes::RoleChanges;
@@ -42,8 +41,12 @@ use pando_command::roles::ClusterRole;
 use pando_env::{Component, Env};
 use pando_repl::Repl;
 use pando_repl::topology::MemberState;
+use pando_session::Spills;
 use pando_storage::{Storage, staging};
 use std::sync::Arc;
+
+/// Temporary files of sorts and groups, in the data folder.
+const SPILLS: &str = "_tmp";
 
 impl Server {
     /// Opens the data, recovers, takes its place in the replica set and starts the background tasks.
@@ -279,7 +282,7 @@ fn crud(
         storage.clone(),
         access.clone(),
         replication.clone(),
-        Spills::open(&parts.env)?,
+        Spills::emptied(&parts.env, SPILLS)?,
         statistics.named.clone(),
     ));
     let change_streams = ChangeStreams {

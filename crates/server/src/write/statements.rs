@@ -134,6 +134,7 @@ impl Writes {
         let q = update_ctx(&self.reads, ctx, Some(coll.collection()), s)?;
         let plan = parse_update(s, &q)?;
         let lookup = Lookup::new(place_of(s), s.filter, s.hint.clone(), None, q, coll.collection())?;
+        let lookup = lookup.saying_collation();
         let job = Job { ctx, coll: &coll, lookup, plan };
         if s.multi {
             return self.update_many(&job, s, retry).await;
@@ -160,8 +161,8 @@ impl Writes {
         };
         let q = update_ctx(&self.reads, ctx, Some(coll.collection()), s)?;
         let plan = parse_update(s, &q)?;
-        let lookup =
-            Lookup::new(place_of(s), s.filter, s.hint.clone(), sort, q, coll.collection())?.tell(shown)?;
+        let lookup = Lookup::new(place_of(s), s.filter, s.hint.clone(), sort, q, coll.collection())?;
+        let lookup = lookup.saying_collation().tell(shown)?;
         let job = Job { ctx, coll: &coll, lookup, plan };
         self.update_one(&job, s, retry).await.map_err(in_plan)
     }
@@ -497,11 +498,18 @@ impl Job<'_> {
 
 /// A document whose shard key changes may belong to another shard from then on. To move it there takes a transaction of both.
 fn check_stays_here(coll: &WriteAcquisition, new: &RawDoc) -> Result<()> {
+    let Some(key) = coll.shard_key() else { return Ok(()) };
+    if let Some(field) = key.array_in(new) {
+        let text = format!(
+            "After applying the update to the document, the field '{field}' was found to be an array or array descendant."
+        );
+        return Err(Error::new(ErrorCode::NotSingleValueField, text));
+    }
     match coll.owned() {
         Some(owned) if !owned.owns(new) => Err(Error::new(
             ErrorCode::WouldChangeOwningShard,
-            "The document's shard key belongs to another shard after this update, or is no key (an array); to move it there \
-             is not supported by this server",
+            "The document's shard key belongs to another shard after this update; to move it there is not supported by this \
+             server",
         )),
         _ => Ok(()),
     }
