@@ -119,7 +119,7 @@ impl Access {
 
     /// The way in of every change of a definition that is not part of a transaction, and of what looks at whole collections.
     pub(crate) fn outside_transaction(&self, ctx: &OpCtx) -> Result<&Catalog> {
-        self.placed_in_database(ctx, &ctx.db)?;
+        self.check_database(ctx, &ctx.db)?;
         // Blockers and privileges of a definition.
         if open_txn(ctx).is_none() {
             return Ok(&self.catalog);

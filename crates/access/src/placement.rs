@@ -120,7 +120,7 @@ impl Access {
         found
     }
     /// The same of a definition: nothing but the database's version matters.
-    pub(crate) fn placed_in_database(&self, ctx: &OpCtx, db: &str) -> Result<()> {
+    pub fn check_database(&self, ctx: &OpCtx, db: &str) -> Result<()> {
         let Some((metadata, received)) = self.placement.as_ref().zip(ctx.database_version) else {
             return Ok(());
         };

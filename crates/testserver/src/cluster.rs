@@ -1,6 +1,6 @@
 //! A sharded cluster in this process: a config server, shards of one member, routers.
 
-use crate::{Client, Running, World, pause};
+use crate::{Client, Running, Set, World, pause};
 use pando_bson::{Document, doc};
 use pando_command::Params;
 use pando_command::roles::ClusterRole;
@@ -66,6 +66,12 @@ impl Cluster {
             c.ok(doc! { "addShard": host, "$db": "admin" }).await;
         }
         cluster
+    }
+    /// A set that was started with the role of a shard becomes one, under the name of the set.
+    pub async fn add(&self, set: &Set) {
+        let hosts: Vec<String> = (0..set.members.len()).map(|i| set.host(i)).collect();
+        let host = format!("rs/{}", hosts.join(","));
+        self.router(0).await.ok(doc! { "addShard": host, "$db": "admin" }).await;
     }
     async fn start_router(&self) -> RunningRouter {
         let world = World::new();

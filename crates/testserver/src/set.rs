@@ -163,6 +163,11 @@ impl Set {
         let running = self.members[i].running.take().expect("the member runs");
         running.shut_down().await;
     }
+    /// Ends a member without a word to clients and other members; what it has written stays on its disk.
+    pub async fn kill(&mut self, i: usize) {
+        let running = self.members[i].running.take().expect("the member runs");
+        running.end().await;
+    }
     /// Starts it again on its folder and port.
     pub async fn restart(&mut self, i: usize) {
         self.members[i].start().await;

@@ -20,6 +20,7 @@ use crate::settings::feature_version_guard::FeatureVersionGuard;
 use crate::sharding::Sharding;
 use crate::sharding::cached_metadata::CacheObserver;
 use crate::sharding::identity::IdentityObserver;
+use crate::sharding::sections::SectionObserver;
 use crate::statistics::Statistics;
 use crate::statistics::operations::Operations;
 use crate::timeseries::OpenBuckets;
@@ -59,7 +60,10 @@ impl Server {
         if let Some(sharding) = &server.sharding {
             maintenance.add_observer(IdentityObserver::of(sharding));
             maintenance.add_observer(CacheObserver::of(sharding));
+            maintenance.add_observer(SectionObserver::of(sharding));
+            sharding.serve(&server);
             sharding.remember_identity(&server.access.internal_collections())?;
+            sharding.read_sections(&server.access.internal_collections())?;
         }
         if server.config_server.is_some() {
             maintenance.add_observer(Arc::new(NoUserDatabases));

@@ -36,23 +36,41 @@ impl Sharding {
     }
     async fn refresh(&self, ns: &Namespace, ctx: &OpCtx) -> Result<()> {
         let _turn = self.refreshes.of(ns.as_str()).exclusive(&self.env.clock).await;
-        let cached = self.cached()?;
-        if !cached.is_kept_here() {
-            let known = self.metadata.known(ns).version();
-            // Somebody else's turn may have brought it.
-            if known.zip(ctx.shard_version).is_none_or(|(known, wanted)| !known.is_as_new_as(wanted)) {
-                self.metadata.install(ns, cached.collection(ctx, ns).await?);
+        for _ in 0..limits::SHARD_REFRESHES_PER_OP_MAX {
+            let forgotten = self.metadata.forgotten();
+            let table = match self.cached()? {
+                cached if cached.is_kept_here() => {
+                    self.cluster()?.catalog.collection(ns.as_str(), ctx.shard_version).await?
+                }
+                cached => {
+                    let known = self.metadata.known(ns).version();
+                    // Somebody else's turn may have brought it.
+                    if known.zip(ctx.shard_version).is_some_and(|(known, wanted)| known.is_as_new_as(wanted))
+                    {
+                        break;
+                    }
+                    cached.collection(ctx, ns).await?
+                }
+            };
+            if self.take_over(forgotten, ns, table).await? {
+                break;
             }
-            return Ok(());
         }
-        let table = self.cluster()?.catalog.collection(ns.as_str(), ctx.shard_version).await?;
-        self.take_over(ns, table).await
-    }
-    /// What the config servers have said is written down for the secondaries before anybody is judged by it.
-    async fn take_over(&self, ns: &Namespace, table: Option<Arc<RoutingTable>>) -> Result<()> {
-        self.cached()?.write(ns, table.as_ref()).await?;
-        self.metadata.install(ns, table);
         Ok(())
+    }
+    /// What the config servers have said is written down for the secondaries before anybody is judged by it. False where something was
+    /// forgotten since they were asked: then it may be of before.
+    async fn take_over(
+        &self,
+        forgotten: u64,
+        ns: &Namespace,
+        table: Option<Arc<RoutingTable>>,
+    ) -> Result<bool> {
+        let cached = self.cached()?;
+        if cached.is_kept_here() && self.metadata.forgotten() == forgotten {
+            cached.write(ns, table.as_ref()).await?;
+        }
+        Ok(self.metadata.install_since(forgotten, ns, table))
     }
     async fn refresh_database(&self, db: &str, ctx: &OpCtx) -> Result<()> {
         let _turn = self.refreshes.of(db).exclusive(&self.env.clock).await;
@@ -75,9 +93,14 @@ impl Sharding {
     pub(crate) async fn refresh_anew(&self, ns: &Namespace) -> Result<()> {
         let _turn = self.refreshes.of(ns.as_str()).exclusive(&self.env.clock).await;
         let catalog = &self.cluster()?.catalog;
-        catalog.forget_collection(ns.as_str());
-        let table = catalog.collection(ns.as_str(), None).await?;
-        self.take_over(ns, table).await
+        loop {
+            let forgotten = self.metadata.forgotten();
+            catalog.forget_collection(ns.as_str());
+            let table = catalog.collection(ns.as_str(), None).await?;
+            if self.take_over(forgotten, ns, table).await? {
+                return Ok(());
+            }
+        }
     }
     pub(crate) async fn refresh_database_anew(&self, db: &str) -> Result<()> {
         let _turn = self.refreshes.of(db).exclusive(&self.env.clock).await;
@@ -89,19 +112,20 @@ impl Sharding {
     }
     /// What is known of a collection may be wrong: nobody is judged by it before the config servers have been asked.
     pub(crate) fn forget(&self, ns: &Namespace) {
-        self.metadata.forget(ns);
+        // The catalog first: who asks it after the other has forgotten is told nothing of before.
         if let Ok(cluster) = self.cluster() {
             cluster.catalog.forget_collection(ns.as_str());
         }
+        self.metadata.forget(ns);
     }
     /// The same of everything: a new primary, which was told of nothing that its predecessor has done.
     pub(crate) fn forget_all(&self) {
-        self.metadata.forget_all();
         if let Ok(cached) = self.cached() {
             cached.forget_all();
         }
         if let Ok(cluster) = self.cluster() {
             cluster.catalog.forget_all();
         }
+        self.metadata.forget_all();
     }
 }

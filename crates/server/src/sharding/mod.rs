@@ -7,29 +7,36 @@
 //! * [`identity`] — becomes a shard when the document is written, and at the start where it is there already;
 //! * [`learn`] — after a refusal, before the sender is told: asks the config servers, or waits for a change of ownership;
 //! * [`cached_metadata`] — the primary writes down what it learns, its secondaries have it from the log;
+//! * [`sections`] — critical sections, which every member takes from a collection;
+//! * [`fences`] — what a shard remembers of definitions that others coordinate, so that late commands do nothing;
 //! * [`ddl_locks`] — one definition at a time for each name.
 //!
-//! Definitions of the cluster's collections are coordinated by commands (`commands/shardsvr/ddl`).
+//! Definitions of the cluster's collections are workflows (`pando_workflows::ddl`), whose steps are in `commands/shardsvr/ddl`.
 
 pub(crate) mod cached_metadata;
 pub(crate) mod ddl_locks;
+pub(crate) mod fences;
 pub(crate) mod identity;
 pub(crate) mod learn;
 mod name_locks;
+pub(crate) mod sections;
 
+use crate::Server;
 use crate::replication::Replication;
 use cached_metadata::CachedMetadata;
 use name_locks::NameLocks;
 use pando_access::InternalCollections;
-use pando_base::{Error, Result};
-use pando_bson::DocBuilder;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::GenericArgs;
 use pando_env::Env;
 use pando_fleet::{Fleet, Monitors};
 use pando_metadata_cache::{ConfigServers, MetadataCache, Times};
-use pando_rpc::{Bounds, Gossip, Options, Pool};
+use pando_monitor::ReadPreference;
+use pando_routing::ShardId;
+use pando_rpc::{Bounds, Gossip, Options, Pool, Retry};
 use pando_shard::{FilteringMetadata, ShardIdentity};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// A shard's part in its cluster. Made where the process was started with `--shardsvr`.
 pub(crate) struct Sharding {
@@ -37,6 +44,10 @@ pub(crate) struct Sharding {
     options: Options,
     pub(crate) metadata: Arc<FilteringMetadata>,
     pub(crate) ddl_locks: ddl_locks::DdlLocks,
+    /// Of names in whose definitions this shard takes part.
+    pub(crate) part_locks: ddl_locks::DdlLocks,
+    /// Whose steps workflows make.
+    server: OnceLock<Weak<Server>>,
     cached: OnceLock<CachedMetadata>,
     /// What is learnt of one name is taken over in the order in which it was asked for.
     refreshes: NameLocks,
@@ -61,11 +72,20 @@ impl Sharding {
             options,
             metadata,
             ddl_locks: Default::default(),
+            part_locks: Default::default(),
+            server: OnceLock::new(),
             cached: OnceLock::new(),
             refreshes: NameLocks::default(),
             cluster: OnceLock::new(),
             clock: OnceLock::new(),
         }
+    }
+    pub(crate) fn serve(&self, server: &Arc<Server>) {
+        let _ = self.server.set(Arc::downgrade(server));
+    }
+    pub(crate) fn server(&self) -> Result<Arc<Server>> {
+        let server = self.server.get().and_then(Weak::upgrade);
+        server.ok_or_else(|| Error::new(ErrorCode::ShutdownInProgress, "the server has stopped"))
     }
     /// From now on this set is that shard.
     pub(crate) fn become_shard(&self, identity: ShardIdentity) {
@@ -113,4 +133,32 @@ impl Sharding {
             Arc::new(Cluster { identity: identity.clone(), fleet, times, catalog })
         }))
     }
+}
+
+impl Cluster {
+    /// A command to the config servers' primary.
+    pub(crate) async fn on_config(&self, body: &RawDoc) -> Result<DocBuf> {
+        acknowledged(self.catalog.config.command(body, Retry::Idempotent).await?)
+    }
+    /// A command to a shard's primary.
+    pub(crate) async fn on_shard(&self, shard: &ShardId, body: &RawDoc) -> Result<DocBuf> {
+        let set = self.catalog.set_of(shard).await?;
+        let (primary, limit) = (ReadPreference::default(), pando_metadata_cache::limit());
+        let answer = self.fleet.call(&set, &primary, body, &[], Retry::Idempotent, limit).await?;
+        acknowledged(answer.reply)
+    }
+    /// All shards but this one.
+    pub(crate) async fn others(&self) -> Result<Vec<ShardId>> {
+        let shards = self.catalog.refresh_shards().await?;
+        let ids = shards.iter().map(|s| s.entry.id.clone());
+        Ok(ids.filter(|id| *id != self.identity.shard).collect())
+    }
+}
+
+/// A reply that is `ok` may tell beside it that no majority has what was done: a definition does not go on upon that.
+fn acknowledged(reply: DocBuf) -> Result<DocBuf> {
+    let Some(e) = reply.get("writeConcernError").and_then(|v| v.as_doc()) else { return Ok(reply) };
+    let code = e.get("code").and_then(|v| v.as_i64()).and_then(|code| i32::try_from(code).ok());
+    let text = e.get("errmsg").and_then(|v| v.as_str()).unwrap_or("a majority was not reached").to_owned();
+    Err(Error::new(code.map_or(ErrorCode::WriteConcernFailed, ErrorCode), text))
 }
