@@ -71,7 +71,11 @@ async fn recover(router: &Router, ctx: &OpCtx, req: &Request<'_>) -> Result<Repl
     let token = req.body.get("recoveryToken").and_then(|v| v.as_doc());
     let shard = token.and_then(|t| t.get("recoveryShardId")?.as_str().map(ShardId::new));
     let Some(shard) = shard else {
-        return Err(unknown(ctx.txn_number.unwrap_or(0)));
+        // It may have been committed: nobody may take this for a transaction that never was.
+        return Err(Error::location(
+            50940,
+            "cannot recover the transaction decision without a recoveryToken",
+        ));
     };
     let body = coordinate(ctx, req, &[]);
     Ok(handed_on(&tell(router, ctx, &shard, &body).await?.reply))
