@@ -16,7 +16,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str =
     "usage: sim [set | cluster] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
-                 [--members N] [--seconds N] [--between-ms N] [--pause-ms N] [--lines N]
+                 [--members N] [--seconds N] [--between-ms N] [--pause-ms N] [--longest-ms N] [--lines N]
 
   --seed N       one run
   --seeds COUNT  seeds N, N+1, … (from 1, or --from)
@@ -68,6 +68,7 @@ fn parse(words: &[String]) -> Option<Args> {
             "--members" => args.set_options.members = Some(number()? as u16),
             "--seconds" => args.set_options.seconds = number()?,
             "--between-ms" => args.set_options.between_ms = number()?.max(1),
+            "--longest-ms" => args.set_options.longest_ms = number()?.max(1),
             "--lines" => args.set_options.lines = number()? as usize,
             "--life-ms" => args.options.life_ms = number()?.max(1),
             _ => return None,
@@ -80,9 +81,14 @@ fn parse(words: &[String]) -> Option<Args> {
 #[cfg(feature = "mutants")]
 fn plant(name: &str) -> Option<()> {
     use pando_base::mutants as planted;
+    use pando_routing::mutants as ownership;
     use pando_topology::mutants as rules;
     if let Some(m) = planted::Mutant::ALL.iter().find(|m| format!("{m:?}") == name) {
         planted::activate(Some(*m));
+        return Some(());
+    }
+    if let Some(m) = ownership::Mutant::ALL.iter().find(|m| format!("{m:?}") == name) {
+        ownership::activate(Some(*m));
         return Some(());
     }
     rules::activate(Some(*rules::Mutant::ALL.iter().find(|m| format!("{m:?}") == name)?));
