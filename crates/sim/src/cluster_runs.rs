@@ -37,6 +37,8 @@ impl Total {
         u.transactions += of.transactions;
         u.repeated += of.repeated;
         u.looks += of.looks;
+        u.events += of.events;
+        u.streams += of.streams;
         let (d, of) = (&mut u.documents, &r.users.documents);
         d.inserted += of.inserted;
         d.appended += of.appended;
@@ -60,7 +62,8 @@ impl Total {
         println!(
             "{} seeds, {} failed; {hours:.2} cluster-hours, {faults} faults ({:.0} an hour), {} elections, {} rollbacks, \
              {} entries committed, {} writes acknowledged, {} register commands, {} majority reads, {} transfers, \
-             {} late retries, {} transactions with lists, {} looks at metadata; {:?}; {:?}; refused {:?}; {:?}",
+             {} late retries, {} transactions with lists, {} looks at metadata, \
+             {} events of {} change streams; {:?}; {:?}; refused {:?}; {:?}",
             self.seeds,
             self.failed,
             f64::from(faults) / hours,
@@ -74,6 +77,8 @@ impl Total {
             u.repeated,
             u.transactions,
             u.looks,
+            u.events,
+            u.streams,
             u.documents,
             u.definitions,
             self.refused,

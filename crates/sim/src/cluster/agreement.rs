@@ -56,6 +56,7 @@ impl Parts {
             primaries.insert(name.clone(), addrs[at].clone());
         }
         let mut problems = self.promises().await;
+        problems.extend(self.stream().await);
         for router in &self.routers {
             problems.extend(self.documents(router).await?);
             problems.extend(self.spaces(router).await?);
@@ -78,6 +79,18 @@ impl Parts {
             self.env.clock.sleep(PAUSE).await;
         }
         problems
+    }
+
+    /// The change stream shows everything at last.
+    async fn stream(&self) -> Option<String> {
+        self.at("what the change stream shows");
+        for _ in 0..2 * TRIES_MAX {
+            if self.users.unseen().is_empty() {
+                return None;
+            }
+            self.env.clock.sleep(PAUSE).await;
+        }
+        Some(format!("insertions that no change stream shows: {:x?}", self.users.unseen()))
     }
 
     async fn documents(&self, router: &str) -> Result<Vec<String>, String> {

@@ -2,8 +2,11 @@
 
 use super::Run;
 use crate::client::Client;
+use crate::executor::lock;
 use crate::set::Failure;
 use crate::set::asking::{connected, primary_of};
+use crate::set::users::caller::operation_time;
+use pando_base::Timestamp;
 use pando_bson::{DocBuf, Document, doc};
 use pando_env::Env;
 use std::time::Duration;
@@ -21,6 +24,7 @@ impl Run {
         let shards: Vec<_> = self.sets[1..].iter().map(|s| (s.name.clone(), s.connection_string())).collect();
         let router = self.routers[0].addr();
         let own = self.shape.beginning();
+        let stream = self.users.stream.clone();
         let asking = async move {
             env.clock.sleep(Duration::from_millis(200)).await;
             for (addrs, config) in sets {
@@ -38,7 +42,10 @@ impl Run {
             }
             for mut command in own {
                 command.push("$db", "admin");
-                until_ok(&env, &mut c, &command.to_raw()).await?;
+                let reply = until_ok(&env, &mut c, &command.to_raw()).await?;
+                // Another shard may be a little behind in the same second.
+                let at = operation_time(&reply).unwrap_or(Timestamp::ZERO);
+                lock(&stream).from = Timestamp::new(at.secs().saturating_sub(1), 1);
             }
             Ok::<(), String>(())
         };
@@ -51,13 +58,13 @@ impl Run {
     }
 }
 
-async fn ok(c: &mut Client, body: &DocBuf) -> Result<(), String> {
+async fn ok(c: &mut Client, body: &DocBuf) -> Result<DocBuf, String> {
     let reply = c.command(body).await.map_err(|e| format!("{body}: {e}"))?;
-    if reply.get("ok").is_some_and(|v| v.is_truthy()) { Ok(()) } else { Err(format!("{body}: {reply}")) }
+    if reply.get("ok").is_some_and(|v| v.is_truthy()) { Ok(reply) } else { Err(format!("{body}: {reply}")) }
 }
 
-async fn until_ok(env: &Env, c: &mut Client, body: &DocBuf) -> Result<(), String> {
-    let mut last = Ok(());
+async fn until_ok(env: &Env, c: &mut Client, body: &DocBuf) -> Result<DocBuf, String> {
+    let mut last = Ok(DocBuf::new());
     for _ in 0..TRIES_MAX {
         last = ok(c, body).await;
         if last.is_ok() {

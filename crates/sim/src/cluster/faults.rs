@@ -125,7 +125,8 @@ impl Run {
         let set = self.below(self.sets.len() as u64) as usize;
         let Some(leader) = self.sets[set].watch.newest_leader().map(|i| self.number(set, i)) else { return };
         let router = self.machines().len() - 1 - self.below(self.routers.len() as u64) as usize;
-        match self.below(8) {
+        match self.below(12) {
+            8.. => self.hold_commit_back(),
             0 | 1 => self.stop(leader, false),
             2 => self.stop(leader, true),
             3 => self.step_down(leader),
@@ -133,6 +134,34 @@ impl Run {
             5 => self.cut("cut off from the others", Cut::Member(leader)),
             6 => self.cut("pair apart", Cut::Pair(leader, self.other_than(leader))),
             _ => self.pause(leader),
+        }
+    }
+
+    /// What the primary of a shard tells the config servers arrives late, when somebody else leads the shard.
+    fn hold_commit_back(&mut self) {
+        let set = 1 + self.below(self.sets.len() as u64 - 1) as usize;
+        let leader = |set: usize| self.sets[set].watch.newest_leader().map(|i| self.number(set, i));
+        let (Some(config), Some(shard)) = (leader(0), leader(set)) else { return };
+        let ms = 1000 + self.below(self.options.longest_ms);
+        self.cut_for("held back", Cut::Pair(shard, config), ms);
+        let at = self.world.sim.now() + Duration::from_millis(self.below(400));
+        self.lost.push((at, shard));
+    }
+    /// Who was to be lost by now is.
+    pub(super) fn lose_due(&mut self) {
+        let now = self.world.sim.now();
+        let (due, later) = std::mem::take(&mut self.lost).into_iter().partition(|(at, _)| *at <= now);
+        self.lost = later;
+        let due: Vec<(Duration, usize)> = due;
+        for (_, who) in due {
+            match self.below(3) {
+                0 => self.stop(who, self.below(2) == 0),
+                1 => self.step_down(who),
+                _ => {
+                    let ms = self.below(self.options.longest_ms);
+                    self.cut_for("cut off from the others", Cut::Member(who), ms);
+                }
+            }
         }
     }
 

@@ -69,6 +69,8 @@ struct Run {
     clients: Vec<Machine>,
     operator: ProcessId,
     broken: Broken,
+    /// Who will be lost, and when.
+    lost: Vec<(Duration, usize)>,
     /// Things still break.
     breaking: bool,
     users: Users,
@@ -92,6 +94,7 @@ pub fn run(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
             next += Duration::from_millis(run.world.sim.below(options.between_ms * 2));
         }
         run.go_on(Duration::from_millis(LOOK_MS))?;
+        run.lose_due();
         run.heal_due();
     }
     run.world.net.set_options(NetOptions::default());
@@ -133,6 +136,7 @@ impl Run {
             clients,
             operator: world.sim.start_process(),
             broken: Broken::default(),
+            lost: Vec::new(),
             breaking: true,
             users: Users::default(),
             report: Report::default(),

@@ -33,6 +33,8 @@ pub(crate) struct Doc {
     pub(crate) coll: usize,
     pub(crate) k: i64,
     pub(crate) state: State,
+    /// Its insertion was acknowledged.
+    pub(crate) inserted: bool,
     pub(crate) acknowledged: BTreeSet<i64>,
     /// Sent, and nobody knows.
     pub(crate) maybe: BTreeSet<i64>,
@@ -181,7 +183,7 @@ impl Owner {
             docs.push(Bson::from(doc));
             ids.push(id);
             let (acknowledged, maybe) = Default::default();
-            let known = Doc { coll, k, state: State::Unknown, acknowledged, maybe };
+            let known = Doc { coll, k, state: State::Unknown, inserted: false, acknowledged, maybe };
             lock(&self.model).docs.insert(id, known);
         }
         let mut body = doc! { "insert": COLLECTIONS[coll] };
@@ -195,6 +197,7 @@ impl Owner {
         for id in &ids {
             if let Some(doc) = model.docs.get_mut(id) {
                 doc.state = State::There;
+                doc.inserted = true;
             }
         }
         drop(model);
@@ -435,8 +438,14 @@ mod tests {
 
     #[test]
     fn lost_doubled_undead_and_strange_documents_are_found() {
-        let known =
-            |state| Doc { coll: 0, k: 7, state, acknowledged: [1, 2].into(), maybe: [1, 2, 3].into() };
+        let known = |state| Doc {
+            coll: 0,
+            k: 7,
+            state,
+            inserted: true,
+            acknowledged: [1, 2].into(),
+            maybe: [1, 2, 3].into(),
+        };
         let docs = [(1, known(State::There)), (2, known(State::Gone)), (3, known(State::Unknown))];
         let model = Model { docs: docs.into(), ..Model::default() };
         let doc = |id: i64, list: &[i64]| {

@@ -7,6 +7,7 @@ pub(super) mod definitions;
 pub(super) mod documents;
 pub(super) mod metadata;
 pub(super) mod pages;
+pub(super) mod stream;
 pub(super) mod writers;
 
 use super::{FIRST_CLIENT, Run};
@@ -26,6 +27,7 @@ use metadata::Seen;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use stream::Stream;
 
 /// What is known to them, and was promised to them.
 #[derive(Clone, Default)]
@@ -39,6 +41,7 @@ pub(super) struct Users {
     pub(super) documents: Arc<Mutex<Model>>,
     pub(super) spaces: Arc<Mutex<Spaces>>,
     metadata: Arc<Mutex<Seen>>,
+    pub(super) stream: Arc<Mutex<Stream>>,
 }
 
 /// How much of everything there was.
@@ -57,6 +60,9 @@ pub struct Sums {
     pub definitions: definitions::Counts,
     /// Moments at which the metadata was looked at.
     pub looks: usize,
+    /// Shown by the change stream, and how often it was begun.
+    pub events: usize,
+    pub streams: usize,
 }
 
 impl Run {
@@ -91,8 +97,11 @@ impl Run {
             sim.spawn(people, "documents", documents::run(place.clone(), users.documents.clone()));
             sim.spawn(people, "scans", documents::scan(place.clone(), users.documents.clone()));
             sim.spawn(people, "definitions", definitions::run(place.clone(), users.spaces.clone()));
-            sim.spawn(people, "writers", writers::run(place.clone(), users.spaces.clone()));
+            // Many of them come between the steps of a definition.
+            let quick = Place { pause_ms: place.pause_ms.div_ceil(4), ..place.clone() };
+            sim.spawn(people, "writers", writers::run(quick, users.spaces.clone()));
             if user == 0 {
+                sim.spawn(people, "stream", stream::run(place.clone(), users.stream.clone()));
                 let config = Place { addrs: self.sets[0].addrs(), routed: false, ..place };
                 sim.spawn(people, "metadata", metadata::run(config, users.metadata.clone()));
             }
@@ -110,6 +119,7 @@ impl Users {
         let mut all = lock(&self.documents).problems.clone();
         all.extend(lock(&self.spaces).problems.iter().cloned());
         all.extend(lock(&self.metadata).problems.iter().cloned());
+        all.extend(lock(&self.stream).problems.iter().cloned());
         all
     }
     /// What is wrong with what the users of a set have written, seen through a router.
@@ -120,6 +130,12 @@ impl Users {
         problems.extend(late::check(c, &self.late).await);
         problems.extend(appends::check(c, &self.appends).await);
         problems
+    }
+    /// Acknowledged insertions that the change stream has not shown.
+    pub(super) fn unseen(&self) -> Vec<i64> {
+        let (model, stream) = (lock(&self.documents), lock(&self.stream));
+        let inserted = model.docs.iter().filter(|(_, d)| d.inserted).map(|(id, _)| *id);
+        inserted.filter(|id| !stream.has_shown_insertion(*id)).collect()
     }
     /// What needs no asking.
     pub(super) fn judge(&self) -> Vec<String> {
@@ -136,6 +152,8 @@ impl Users {
             documents: lock(&self.documents).counts.clone(),
             definitions: lock(&self.spaces).counts.clone(),
             looks: lock(&self.metadata).looks,
+            events: lock(&self.stream).events(),
+            streams: lock(&self.stream).broken + 1,
         }
     }
 }
