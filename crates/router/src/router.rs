@@ -9,8 +9,9 @@ use pando_base::{Error, ErrorCode, Result};
 use pando_bson::ObjectId;
 use pando_command::{Instance, Registry};
 use pando_env::sync::Notify;
-use pando_session::Spills;
+use pando_metadata_cache::Times;
 use pando_session::Sessions;
+use pando_session::Spills;
 use pando_session::cursors::Cursors;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -50,6 +51,11 @@ impl Router {
         self.me
             .upgrade()
             .ok_or_else(|| Error::new(ErrorCode::InterruptedAtShutdown, "interrupted at shutdown"))
+    }
+
+    /// What it has heard of the cluster's times.
+    pub fn times(&self) -> &Times {
+        &self.shards.times
     }
 
     /// Asks the process to end.

@@ -408,3 +408,35 @@ async fn version_of(c: &mut Client, ns: &str, shard: &str) -> Document {
     let field = |d: &Document, name: &str| d.get(name).unwrap().clone();
     doc! { "t": field(&entry, "timestamp"), "e": field(&entry, "lastmodEpoch"), "v": field(&newest, "lastmod") }
 }
+
+/// Whoever asks it anew elsewhere would believe that nothing of the transaction will ever be seen.
+#[test]
+fn a_router_that_did_not_begin_a_transaction_does_not_say_that_there_was_none() {
+    run(async {
+        let cluster = Cluster::of(1, 2).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "create": "c" }).await;
+        let within = |mut body: Document| {
+            let id = pando_bson::Binary { subtype: 4, bytes: vec![5; 16] };
+            body.push("lsid", doc! { "id": Bson::Binary(id) });
+            body.push("txnNumber", 1_i64);
+            body.push("autocommit", false);
+            body
+        };
+        let mut insert = within(doc! { "insert": "c", "documents": [{ "_id": 1 }] });
+        insert.push("startTransaction", true);
+        c.ok(insert).await;
+        let commit = || {
+            let mut body = within(doc! { "commitTransaction": 1 });
+            body.push("$db", "admin");
+            body
+        };
+        let mut other = cluster.router(1).await;
+        let reply = other.run(commit()).await;
+        assert_eq!(number(&reply, "code"), 50940, "{reply:?}");
+        assert!(!reply.contains("errorLabels"), "{reply:?}");
+        c.ok(commit()).await;
+        assert_eq!(count(&mut other, "c", doc! {}).await, 1);
+        cluster.shut_down().await;
+    });
+}

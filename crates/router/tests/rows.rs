@@ -232,9 +232,13 @@ fn config_servers_hold_nothing_in_parts_and_a_shard_belongs_to_one_cluster() {
 fn reads_go_where_they_are_preferred_and_writes_find_the_next_primary() {
     run(async {
         let cluster = Cluster::of(1, 1).await;
-        let members = [doc! { "tags": doc! { "dc": "a" } }, doc! { "tags": doc! { "dc": "b" } }, doc! {
-            "tags": doc! { "dc": "c" }, "priority": 0
-        }];
+        let members = [
+            doc! { "tags": doc! { "dc": "a" } },
+            doc! { "tags": doc! { "dc": "b" } },
+            doc! {
+                "tags": doc! { "dc": "c" }, "priority": 0
+            },
+        ];
         let set = Set::configured_as(&members, |c| c.cluster_role = Some(ClusterRole::Shard)).await;
         let mut c = cluster.router(0).await;
         admin(&mut c, doc! { "addShard": format!("rs/{}", set.host(0)), "name": "s1" }).await;
@@ -268,7 +272,8 @@ fn reads_go_where_they_are_preferred_and_writes_find_the_next_primary() {
         let next = set.primary().await;
         assert_ne!(next, primary);
         let mut insert = doc! { "insert": "c", "documents": [doc! { "_id": 2 }] };
-        insert.push("lsid", doc! { "id": Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![7; 16] }) });
+        insert
+            .push("lsid", doc! { "id": Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![7; 16] }) });
         insert.push("txnNumber", Bson::Int64(1));
         let reply = c.run(insert).await;
         assert_eq!(at(&reply, "n").and_then(Bson::as_i64), Some(1), "{reply:?}");

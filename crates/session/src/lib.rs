@@ -11,8 +11,8 @@
 
 mod cursor_stats;
 pub mod cursors;
-pub mod memory;
 mod listed;
+pub mod memory;
 pub mod operations;
 pub mod retryable;
 pub mod sessions;
@@ -21,8 +21,8 @@ pub mod transaction;
 
 pub use cursor_stats::CursorStats;
 pub use cursors::{Asked, CursorInfo, Cursors, Pinned};
-pub use memory::memory;
 pub use listed::listed;
+pub use memory::memory;
 pub use sessions::Sessions;
 pub use spills::Spills;
 

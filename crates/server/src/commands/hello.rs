@@ -168,7 +168,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     server.replication.member.append_hello(b, legacy, server.replication.positions());
     // Whoever adds a shard asks for it (R-DWC-5).
-    if server.sharding.is_some() && let Some(config) = server.replication.member.config() {
+    if server.sharding.is_some()
+        && let Some(config) = server.replication.member.config()
+    {
         b.bool("isImplicitDefaultMajorityWC", config.implicit_write_concern_is_majority());
     }
     if server.config_server.is_some() {
