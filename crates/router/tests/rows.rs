@@ -4,7 +4,7 @@
 
 use pando_bson::{Bson, Document, doc};
 use pando_command::roles::ClusterRole;
-use pando_testserver::{Client, Cluster, Set, run};
+use pando_testserver::{Client, Cluster, Set, pause, run};
 
 fn at<'a>(d: &'a Document, path: &str) -> Option<&'a Bson> {
     let (first, rest) = path.split_once('.').map_or((path, None), |(a, b)| (a, Some(b)));
@@ -25,11 +25,19 @@ async fn admin(c: &mut Client, command: Document) -> Document {
     command.push("$db", "admin");
     c.run(command).await
 }
-/// What profiling of a shard has noted of commands with that comment.
+/// What profiling of a shard notes of the commands that are meant, behind them.
+async fn profiled_by(shard: &mut Client, filter: Document) -> Document {
+    loop {
+        let mut find = doc! { "find": "system.profile", "$db": "test" };
+        find.push("filter", filter.clone());
+        if let Some(noted) = shard.all(find).await.pop() {
+            return noted;
+        }
+        pause(5).await;
+    }
+}
 async fn profiled(shard: &mut Client, comment: &str) -> Document {
-    let mut find = doc! { "find": "system.profile", "$db": "test" };
-    find.push("filter", doc! { "command.comment": comment });
-    shard.all(find).await.pop().expect("it was noted")
+    profiled_by(shard, doc! { "command.comment": comment }).await
 }
 
 /// SYS-014.
@@ -55,9 +63,7 @@ fn clients_that_name_no_concern_go_by_what_is_set_for_the_cluster() {
         assert_eq!(text(&profiled(&mut shard, "given").await, "command.readConcern.level"), "local");
         let insert = doc! { "insert": "c", "documents": [doc! { "_id": 2 }], "comment": "written" };
         c.ok(insert).await;
-        let mut noted = doc! { "find": "system.profile", "$db": "test" };
-        noted.push("filter", doc! { "op": "insert" });
-        let noted = shard.all(noted).await.pop().expect("it was noted");
+        let noted = profiled_by(&mut shard, doc! { "op": "insert" }).await;
         assert_eq!(at(&noted, "command.writeConcern.wtimeout").and_then(Bson::as_i64), Some(77), "{noted:?}");
         assert_eq!(text(&noted, "command.writeConcern.provenance"), "customDefault");
         // Shards keep none of their own.

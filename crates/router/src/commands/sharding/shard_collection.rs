@@ -22,6 +22,7 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     let ns = Namespace::parse(req.first_str("shardCollection")?)?;
     let args = ShardCollectionArgs::parse(&req)?;
     ShardKey::parse(args.key)?;
+    check_database(ns.db())?;
     let name = "_shardsvrCreateCollection";
     let arguments = |b: &mut DocBuilder| {
         b.str(name, ns.coll()).raw_doc("shardKey", args.key);
@@ -35,4 +36,14 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     let mut r = Reply::new();
     r.body.str("collectionsharded", ns.as_str());
     Ok(r)
+}
+
+/// What config servers hold, and what belongs to each set, lies there alone (SH-CAT-1).
+fn check_database(db: &str) -> Result<()> {
+    let text = match db {
+        "config" => "only special collections in the config db may be sharded".to_owned(),
+        "admin" | "local" => format!("can't shard collections in the {db} db"),
+        _ => return Ok(()),
+    };
+    Err(Error::new(ErrorCode::IllegalOperation, text))
 }
