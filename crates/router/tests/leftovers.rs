@@ -1,6 +1,6 @@
 //! What an attack on clusters by their documentation alone has left: each of these was wrong once.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use pando_bson::{Bson, Document, doc};
 use pando_testserver::{Client, Cluster, run};
