@@ -53,6 +53,7 @@ pub use read::map_reduce::MapReduceArgs;
 pub use read::plan_cache::{
     PlanCacheClearArgs, PlanCacheClearFiltersArgs, PlanCacheListFiltersArgs, PlanCacheSetFilterArgs,
 };
+pub use session::hello::HelloArgs;
 pub use session::kill_cursors::KillCursorsArgs;
 pub use session::sessions::{
     EndSessionsArgs, KillAllSessionsArgs, KillAllSessionsByPatternArgs, KillSessionsArgs, RefreshSessionsArgs,

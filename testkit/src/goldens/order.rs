@@ -128,12 +128,57 @@ pub(super) fn same_but_for_equals(want: &[String], got: &[String], parts: &[Part
     true
 }
 
+/// `values` of a reply.
+pub(super) fn values(line: &str) -> Option<Vec<Bson>> {
+    row(line)?.get("values")?.as_array().map(<[Bson]>::to_vec)
+}
+
+/// Values of which equal ones of different types are the same.
+pub(super) fn by_value(values: &[Bson]) -> Vec<Vec<u8>> {
+    let mut keys: Vec<Vec<u8>> = values
+        .iter()
+        .map(|v| {
+            let mut d = Document::new();
+            d.push("v", v.clone());
+            let raw = d.to_raw();
+            let mut key = KeyBuilder::default();
+            raw.get("v").into_iter().for_each(|v| _ = key.append(v));
+            key.finish()
+        })
+        .collect();
+    keys.sort();
+    keys
+}
+
 /// Fields of rows whose arrays come in no order: of joins and sets, and what is gathered of rows that nothing has sorted.
 pub(super) fn without_order(cmd: &Document) -> Vec<String> {
     let mut out = Vec::new();
     let stages = cmd.get("pipeline").and_then(Bson::as_array).unwrap_or_default();
     gather(stages, &mut out);
     out
+}
+
+/// A plan over a part of a collection has to look at the shard key, so that documents are read where an index alone answers on one
+/// set: what such an index shows as null may not be there, and fields come in the document's order.
+pub(super) fn is_covered(cmd: &Document) -> bool {
+    let projection = cmd.get("projection").and_then(Bson::as_doc);
+    let without_id = projection.and_then(|p| p.get("_id")).and_then(Bson::as_f64) == Some(0.0);
+    cmd.get("find").is_some() && cmd.get("hint").is_some() && without_id
+}
+
+/// A row without nulls, its fields in the order of their names.
+pub(super) fn as_documents(line: &str) -> String {
+    let Some(d) = row(line) else { return line.to_owned() };
+    let kept = d.iter().filter(|(_, v)| !matches!(v, Bson::Null)).map(|(k, v)| (k.to_owned(), v.clone()));
+    let mut kept: Vec<(String, Bson)> = kept.collect();
+    kept.sort_by(|a, b| a.0.cmp(&b.0));
+    super::normal::line(&Bson::Document(Document::from(kept)))
+}
+
+/// Whether a pipeline takes some of its rows though it sorts none.
+fn takes_some(stages: &[Bson]) -> bool {
+    let text = format!("{stages:?}");
+    !text.contains("$sort") && ["$skip", "$limit"].iter().any(|stage| text.contains(stage))
 }
 
 fn gather(stages: &[Bson], out: &mut Vec<String>) {
@@ -143,7 +188,8 @@ fn gather(stages: &[Bson], out: &mut Vec<String>) {
         let inner = spec.get("pipeline").and_then(Bson::as_array).unwrap_or_default();
         match name {
             "$lookup" | "$graphLookup" if !format!("{inner:?}").contains("$sort") => {
-                out.extend(spec.get("as").and_then(Bson::as_str).map(str::to_owned));
+                let by_number = if takes_some(inner) { "#" } else { "" };
+                out.extend(spec.get("as").and_then(Bson::as_str).map(|name| format!("{by_number}{name}")));
             }
             "$group" | "$bucket" | "$bucketAuto" => {
                 let fields = spec.get("output").and_then(Bson::as_doc).unwrap_or(spec);
@@ -180,7 +226,13 @@ pub(super) fn loosened(line: &str, fields: &[String]) -> String {
 fn loose(v: &Bson, fields: &[String], is_one: bool) -> Bson {
     match v {
         Bson::Document(d) => {
+            let counted = |name: &str| fields.iter().any(|f| f.strip_prefix('#') == Some(name));
             let field = |(name, v): (&str, &Bson)| {
+                if let Bson::Array(list) = v
+                    && counted(name)
+                {
+                    return (name.to_owned(), Bson::Int64(list.len() as i64));
+                }
                 let is_one = fields.iter().any(|f| f.rsplit('.').next() == Some(name));
                 (name.to_owned(), loose(v, fields, is_one))
             };

@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const DB: &str = "df";
 const WRITES: &str = "w";
+/// Where data sets are copied to that lie on several shards.
+const COPIES: &str = "df_copies";
 
 /// In what an answer differs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -148,8 +150,48 @@ impl<'a> Replay<'a> {
                 let want = line(&Bson::Document(case.expect.clone()));
                 Some(Difference { id: case.id.clone(), kind: Kind::Crash, want, got: e.to_string() })
             }
-            Ok(got) => compare(case, &docs, &got, self.way),
+            Ok(got) => {
+                let found = compare(case, &docs, &got, self.way)?;
+                let is_open = found.kind == Kind::Result && self.is_as_on_one_set(case, &got.main, &docs);
+                (!is_open).then_some(found)
+            }
         }
+    }
+
+    /// Whether rows of several shards are those of one set that holds the same documents in the order in which the shards give them:
+    /// then nothing differs but an order that is nobody's.
+    fn is_as_on_one_set(&mut self, case: &Case, got: &Answer, docs: &[Bson]) -> bool {
+        let (Way::Sharded, Some(setup), Some(rows)) = (self.way, &case.setup, got.rows.as_deref()) else {
+            return false;
+        };
+        self.ask(COPIES, &doc! { "dropDatabase": 1 });
+        let mut copied = BTreeSet::new();
+        for name in case.also.iter().chain([setup]) {
+            self.copy(name, &mut copied);
+        }
+        let one = self.reply(COPIES, &case.cmd, case.raw, case.unordered);
+        self.ask(COPIES, &doc! { "dropDatabase": 1 });
+        let all = lines(docs);
+        let asked = Asked { cmd: &case.cmd, raw: case.raw, all: &all, behind: None };
+        one.is_ok_and(|one| self.way.same_rows(asked, one.rows.as_deref(), Some(rows)))
+    }
+    /// A data set as it is, unsharded, in another database.
+    fn copy(&mut self, name: &str, copied: &mut BTreeSet<String>) {
+        if !self.setups.has(name) || !copied.insert(name.to_owned()) {
+            return;
+        }
+        if let Some((options, on)) = self.setups.view(name) {
+            let mut cmd = doc! { "create": name };
+            options.iter().for_each(|(k, v)| cmd.push(k, v.clone()));
+            self.ask(COPIES, &cmd);
+            return self.copy(on, copied);
+        }
+        for ix in self.setups.indexes(name) {
+            self.ask(COPIES, &doc! { "createIndexes": name, "indexes": [ix.clone()] });
+        }
+        let found = self.ask(DB, &doc! { "find": name, "batchSize": 100_000 });
+        let docs = found.get("cursor").and_then(Bson::as_doc).map(|c| list(c, "firstBatch").to_vec());
+        self.ask(COPIES, &doc! { "insert": name, "documents": docs.unwrap_or_default() });
     }
 
     fn ask(&mut self, db: &str, cmd: &Document) -> Document {
@@ -412,11 +454,12 @@ fn between(want: &Answer, got: &Answer, asked: Asked<'_>, way: Way) -> Option<Ki
             }
         }
         (None, None)
-            if !way.same_rows(asked, want.rows.as_deref(), got.rows.as_deref()) || want.open != got.open =>
+            if !way.same_rows(asked, want.rows.as_deref(), got.rows.as_deref())
+                || !way.same_end(want.open, got.open) =>
         {
             Some(Kind::Result)
         }
-        (None, None) if want.reply == got.reply => None,
+        (None, None) if way.same_reply(asked, want.reply.as_deref(), got.reply.as_deref()) => None,
         (None, None) => Some(if want.soft == got.soft { Kind::Message } else { Kind::Result }),
         _ => Some(Kind::Result),
     }

@@ -17,10 +17,28 @@ pub enum Way {
 
 /// What a router adds to the reply of a shard.
 const ADDED: [&str; 3] = ["raw", "sharded", "primary"];
+/// What members say of themselves and of their set, and of the file system that their data is on.
+const OF_MEMBERS: [&str; 11] = [
+    "hosts",
+    "lastWrite",
+    "me",
+    "readOnly",
+    "secondary",
+    "setName",
+    "setVersion",
+    "primary",
+    "fsTotalSize",
+    "fsUsedSize",
+    "electionId",
+];
+/// Says of a router that it is one.
+const OF_ROUTERS: [&str; 1] = ["msg"];
 /// What a router does not hand on of what a shard says of a drop.
 const DROPPED: [&str; 2] = ["nIndexesWas", "ns"];
 /// Of collections with a hashed key, which have one index more.
 const COUNTED: [&str; 3] = ["numIndexesBefore", "numIndexesAfter", "nindexes"];
+/// What sums over shards lack.
+const OF_ONE: [&str; 1] = ["estimate"];
 
 impl Way {
     /// What a router does not have: the databases of a node's own.
@@ -33,8 +51,11 @@ impl Way {
     pub(super) fn has_no(self, case: &Case, code: &str, text: &str) -> bool {
         let name = case.cmd.iter().next().map_or("", |(name, _)| name);
         let unknown = code.contains("\"59\"") && text.contains(&format!("no such command: '{name}'"));
-        let refused =
-            code.contains("\"115\"") && text.contains(&format!("The {name} command is not supported by"));
+        // It may be the config servers that would have to carry it out.
+        let by_config = format!("The _configsvr{}{} command", name[..1].to_uppercase(), &name[1..]);
+        let refused = code.contains("\"115\"")
+            && (text.contains(&format!("The {name} command is not supported by"))
+                || text.contains(&by_config));
         let unkeyed = code.contains("\"61\"") && text.contains("must contain the shard key");
         let taken = code.contains("\"28769\"") && text.contains("so it can't be used for $out");
         self != Way::Set && (unknown || refused || unkeyed || taken)
@@ -52,13 +73,16 @@ impl Way {
                     fields.extend(first.iter().map(|(k, v)| (k.to_owned(), v.clone())));
                 }
                 _ if ADDED.contains(&name) || DROPPED.contains(&name) => {}
+                _ if OF_MEMBERS.contains(&name) || OF_ROUTERS.contains(&name) => {}
+                _ if name == "databases" => fields.push((name.to_owned(), without_shards(v))),
                 _ => fields.push((name.to_owned(), v.clone())),
             }
         }
         if reply.get("errmsg").is_some() {
             return Document::from(fields);
         }
-        fields.retain(|(name, _)| self == Way::Router || !COUNTED.contains(&&**name));
+        let is_of_one = |name: &str| COUNTED.contains(&name) || OF_ONE.contains(&name);
+        fields.retain(|(name, _)| self == Way::Router || !is_of_one(name));
         fields.sort_by(|a, b| a.0.cmp(&b.0));
         fields.dedup_by(|a, b| a.0 == b.0);
         Document::from(fields)
@@ -79,7 +103,12 @@ impl Way {
         let (Some(want), Some(got)) = (want, got) else { return false };
         let cut = takes_some(asked.cmd, asked.raw);
         let fields = order::without_order(asked.cmd);
+        let covered = order::is_covered(asked.cmd);
         let loose = |rows: &[String]| -> Vec<String> {
+            let rows: Vec<String> = match covered {
+                true => rows.iter().map(|row| order::as_documents(row)).collect(),
+                false => rows.to_vec(),
+            };
             rows.iter()
                 .map(|row| if fields.is_empty() { row.clone() } else { order::loosened(row, &fields) })
                 .collect()
@@ -100,6 +129,24 @@ impl Way {
             || (cut && want.len() == got.len() && are_some_of(asked.all, &want, &got))
     }
 
+    /// Whether a cursor stays. One over several shards may know at once that there is nothing more.
+    pub(super) fn same_end(self, want: Option<bool>, got: Option<bool>) -> bool {
+        want == got || (self == Way::Sharded && (want, got) == (Some(true), Some(false)))
+    }
+
+    /// A reply that is no cursor. Of equal values of different types the one is told that is met first.
+    pub(super) fn same_reply(self, asked: Asked<'_>, want: Option<&str>, got: Option<&str>) -> bool {
+        let (true, Some(want), Some(got)) =
+            (self == Way::Sharded && asked.cmd.get("distinct").is_some(), want, got)
+        else {
+            return want == got;
+        };
+        match (order::values(want), order::values(got)) {
+            (Some(want), Some(got)) => order::by_value(&want) == order::by_value(&got),
+            _ => want == got,
+        }
+    }
+
     /// What is left of a collection after a write.
     pub(super) fn same_contents(self, asked: Asked<'_>, want: &[String], got: Option<&[String]>) -> bool {
         let Some(got) = got else { return false };
@@ -115,6 +162,19 @@ impl Way {
             _ => want == got,
         }
     }
+}
+
+/// A router's list of databases says which shards have each.
+fn without_shards(v: &Bson) -> Bson {
+    let one = |v: &Bson| match v {
+        Bson::Document(d) => {
+            let kept =
+                d.iter().filter(|(name, _)| *name != "shards").map(|(name, v)| (name.to_owned(), v.clone()));
+            Bson::Document(Document::from(kept.collect::<Vec<_>>()))
+        }
+        v => v.clone(),
+    };
+    Bson::Array(v.as_array().unwrap_or_default().iter().map(one).collect())
 }
 
 /// What was asked, and of which documents.

@@ -65,6 +65,7 @@ pub(crate) async fn open(
     let done = match begin(router, ctx, req, asked).await {
         Err(e) if e.code == ErrorCode::CommandOnShardedViewNotSupportedOnMongod => {
             let view = View::of(&e)?;
+            view.check_collation(asked.args.collation, asked.named.as_str())?;
             let pipeline = view.with(asked.args.pipeline);
             let args = AggregateArgs { pipeline: &pipeline, ..asked.args.clone() };
             let below = Asked { named: asked.named.clone(), ns: view.ns.clone(), args, explains: None };

@@ -42,11 +42,11 @@ async fn attempt(
     let table = route.table.as_deref();
     let matcher = router.condition(ctx, table, args.filter, args.collation, args.let_vars);
     let targets = route.concerned(matcher.as_ref());
-    let plan = if targets.len() > 1 { Plan::several(args)? } else { Plan::default() };
-    if args.tailable && targets.len() > 1 {
-        let text = "Tailable cursors are only supported on unsharded collections";
-        return Err(Error::new(ErrorCode::IllegalOperation, text));
-    }
+    // A sort that is none is told of by the shards, and so is it that what is not capped cannot be tailed.
+    let plan = match targets.len() {
+        0 | 1 => Plan::default(),
+        _ => Plan::several(args).unwrap_or_default(),
+    };
     let body = |target: &Target| {
         let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
         b.elem(req.first());

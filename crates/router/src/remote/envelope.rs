@@ -109,6 +109,13 @@ fn append_concerns(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kin
     }
 }
 
+/// What changes the cluster is of a majority.
+pub(crate) fn append_majority(b: &mut DocBuilder) {
+    b.doc("writeConcern", |d| {
+        d.str("w", "majority").i32("wtimeout", 60_000);
+    });
+}
+
 /// The client's command as it came, for one shard: its own arguments unchanged, the envelope its own.
 pub(crate) fn whole(ctx: &OpCtx, req: &Request<'_>, kind: Kind, target: &Target) -> DocBuf {
     let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);

@@ -2,7 +2,7 @@
 //! keys: all answer the same, through two routers of which one has an old view, while chunks are split and merged and collections
 //! are dropped and made anew.
 //!
-//! `GENERATED_OPERATIONS=n` does so many of them (each on every collection), `GENERATED_SEED=n` begins elsewhere.
+//! `GENERATED_WATCH_FROM=n` looks at everything after each operation from that one on. `GENERATED_OPERATIONS=n` does so many of them (each on every collection), `GENERATED_SEED=n` begins elsewhere.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,6 +25,8 @@ use std::collections::BTreeMap;
 const OPERATIONS: u64 = 400;
 /// So many operations lie between two changes of chunks.
 const CHUNKS_EVERY: u64 = 25;
+/// And between two looks at everything.
+const CONTENTS_EVERY: u64 = 20;
 /// And between two new beginnings.
 const ANEW_EVERY: u64 = 1500;
 
@@ -110,6 +112,26 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise)
 }
 
+/// All places of a kind hold the same documents: a write that answered as elsewhere has done the same, too.
+async fn compare_contents(i: u64, c: &mut Client, places: &[Place]) {
+    let mut wanted: Option<Vec<String>> = None;
+    for place in places {
+        let got = rows(c, operations::everything(place.name), Told::FieldsInAnyOrder).await;
+        let got: Vec<String> = got.split('\n').map(str::to_owned).collect();
+        let Some(wanted) = &wanted else {
+            wanted = Some(got);
+            continue;
+        };
+        let other = |a: &[String], b: &[String]| a.iter().find(|row| !b.contains(row)).cloned();
+        let (lacks, has) = (other(wanted, &got), other(&got, wanted));
+        assert!(
+            lacks.is_none() && has.is_none(),
+            "after operation {i} {} has {has:?} for {lacks:?}",
+            place.name
+        );
+    }
+}
+
 #[derive(Default)]
 struct Tally {
     kinds: BTreeMap<&'static str, u64>,
@@ -163,6 +185,10 @@ fn whatever_is_done_to_collections_on_three_shards_comes_out_as_on_one() {
                 places::fill(&mut routers[1 - by], &mut chance).await;
             }
             compare(i, &mut routers, &mut chance, &mut tally).await;
+            if i % CONTENTS_EVERY == CONTENTS_EVERY - 1 || i >= number("GENERATED_WATCH_FROM", u64::MAX) {
+                compare_contents(i, &mut routers[0], &ALL).await;
+                compare_contents(i, &mut routers[1], &KEYED).await;
+            }
         }
         println!(
             "{all} operations: {:?}\n{} have failures, {} nothing, {} changes of chunks",

@@ -47,10 +47,10 @@ fn stages(c: &mut Chance, counts: bool) -> Vec<Bson> {
     all
 }
 
-/// One statement of an update.
-fn statement(c: &mut Chance, place: &Place) -> Document {
-    let id = c.below(IDS);
-    let by = c.below(4);
+/// One statement of an update; of one document only where that is given.
+fn statement(c: &mut Chance, place: &Place, of: Option<i32>) -> Document {
+    let id = of.unwrap_or_else(|| c.below(IDS));
+    let by = if of.is_some() { 1 } else { c.below(4) };
     let (q, multi) = match by {
         0 => (doc! { "_id": id }, false),
         1 => (key_of(id), false),
@@ -88,8 +88,11 @@ fn statement(c: &mut Chance, place: &Place) -> Document {
 }
 
 pub(crate) fn update(c: &mut Chance, place: &Place) -> Operation {
-    let all = (0..c.below(4) + 1).map(|_| statement(c, place).into()).collect();
-    let command = with(doc! { "update": place.name, "ordered": c.once_in(2) }, "updates", all);
+    // Without an order none of them may be of what another one is of.
+    let (ordered, first) = (c.once_in(2), c.below(IDS - 4));
+    let all =
+        (0..c.below(4) + 1).map(|i| statement(c, place, (!ordered).then_some(first + i)).into()).collect();
+    let command = with(doc! { "update": place.name, "ordered": ordered }, "updates", all);
     Operation::one("update", command, Told::InOrder)
 }
 
@@ -148,7 +151,7 @@ pub(crate) fn bulk(c: &mut Chance, place: &Place) -> Operation {
             0 => doc! { "insert": 0, "document": document(c) },
             1 => {
                 let mut d = doc! { "update": 0 };
-                for (name, v) in statement(c, place).iter() {
+                for (name, v) in statement(c, place, None).iter() {
                     let name = match name {
                         "q" => "filter",
                         "u" => "updateMods",

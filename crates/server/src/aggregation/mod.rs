@@ -158,7 +158,11 @@ impl Aggregations {
     /// Resolves names and compiles stages.
     pub(crate) fn prepare(&self, ctx: &OpCtx, spec: AggSpec<'_>) -> Result<Aggregation> {
         let at = self.reads.at(self.reads.point(ctx));
-        let Below { coll, ns: below, view } = self.reads.access.read_below(ctx, &spec.ns, at)?;
+        let found = match first_stage(&spec.pipeline) {
+            "$collStats" => self.reads.access.read_itself(ctx, &spec.ns, at)?,
+            _ => self.reads.access.read_below(ctx, &spec.ns, at)?,
+        };
+        let Below { coll, ns: below, view } = found;
         let (named, view) = view.unzip();
         let is_series = view.is_some() && coll.as_ref().is_some_and(|c| c.options.time_series.is_some());
         if let Some(v) = &view {
