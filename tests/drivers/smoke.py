@@ -98,6 +98,17 @@ def retried():
     return db.rw.find_one({"_id": 1})["n"] == 1
 
 
+def unacknowledged():
+    c0 = db.get_collection("w0", write_concern=pymongo.WriteConcern(0))
+    c0.insert_many([{"_id": i} for i in range(10)])
+    c0.update_many({}, {"$set": {"x": 1}})
+    c0.delete_one({"_id": 3})
+    end = time.monotonic() + 10
+    while db.w0.count_documents({"x": 1}) != 9 and time.monotonic() < end:
+        time.sleep(0.1)
+    return db.w0.count_documents({"x": 1}) == 9
+
+
 def transferred():
     db.acc.insert_many([{"_id": "a", "n": 10}, {"_id": "b", "n": 0}])
 
@@ -139,6 +150,7 @@ else:
 check("session, causal reads", lambda: client.start_session().__enter__() is not None and (lambda s: c.find_one({"_id": 1}, session=s)["_id"] == 1)(client.start_session()))
 check("retryable write runs once", retried)
 check("write concerns", lambda: c.with_options(write_concern=pymongo.WriteConcern("majority", j=True)).update_one({"_id": 1}, {"$set": {"wc": 1}}).acknowledged and not c.with_options(write_concern=pymongo.WriteConcern(0)).insert_one({"s": "unacked"}).acknowledged)
+check("unacknowledged writes arrive", unacknowledged)
 check("maxTimeMS", lambda: raises(pymongo.errors.ExecutionTimeout, lambda: list(c.aggregate([{"$project": {"x": {"$reduce": {"input": {"$range": [0, 2000]}, "initialValue": 0, "in": {"$add": ["$$value", "$$this"]}}}}}, {"$match": {"x": -1}}], maxTimeMS=30)), 50))
 check("unknown command", lambda: raises(pymongo.errors.OperationFailure, lambda: db.command("nope"), 59))
 check("8 clients at once", lambda: (lambda ts: ([t.start() for t in ts], [t.join() for t in ts], db.par.count_documents({}) == 800)[2])([threading.Thread(target=lambda k=k: [db.par.insert_one({"k": k, "i": i}) for i in range(100)]) for k in range(8)]))

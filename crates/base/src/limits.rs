@@ -768,6 +768,9 @@ pub const ROUTER_START_RETRY_MS: u64 = 500;
 pub const ROUTER_UPKEEP_MS: u64 = 4_000;
 /// How often a router tells the config servers that it is there (MongoDB's).
 pub const ROUTER_REPORT_MS: u64 = 10_000;
+/// Bytes of statements that a router sends to a shard at once: what a client has filled a message with does not fit into one beside what
+/// routers say to shards.
+pub const ROUTER_WRITE_GROUP_BYTES_MAX: usize = 32 << 20;
 /// Sessions that one command to a shard names.
 pub const ROUTER_SESSIONS_TOLD_AT_ONCE: usize = 10_000;
 /// Every so many looks it reads the list of shards again (MongoDB: every 30 seconds).

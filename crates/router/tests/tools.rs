@@ -171,6 +171,112 @@ fn figures_say_which_shard_they_are_of() {
 }
 
 #[test]
+fn what_shards_have_is_compared_with_what_the_config_servers_say() {
+    run(async {
+        let cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+        cluster.shard_collection("test.h", doc! { "_id": "hashed" }).await;
+        fill(&mut c, "h", 20).await;
+        fill(&mut c, "plain", 3).await;
+        let types = |rows: Vec<Document>| -> Vec<String> {
+            rows.iter().map(|r| text(r, "type").unwrap().to_owned()).collect()
+        };
+        for db in ["test", "admin"] {
+            let told = c.all(doc! { "checkMetadataConsistency": 1, "$db": db }).await;
+            assert_eq!(told, [], "{db}");
+        }
+        let mut direct = cluster.shard(1).await;
+        fill(&mut direct, "astray", 2).await;
+        direct.ok(doc! { "dropIndexes": "h", "index": "_id_hashed" }).await;
+        let told = c.all(doc! { "checkMetadataConsistency": 1, "cursor": { "batchSize": 1 } }).await;
+        let mut told = types(told);
+        told.sort();
+        assert_eq!(told, ["MisplacedCollection", "MissingShardKeyIndex"]);
+        assert_eq!(
+            types(c.all(doc! { "checkMetadataConsistency": "astray" }).await),
+            ["MisplacedCollection"]
+        );
+        assert_eq!(c.all(doc! { "checkMetadataConsistency": "plain" }).await, []);
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn a_router_forces_shards_to_disk_and_keeps_no_profile() {
+    run(async {
+        let cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        let done = c.admin(doc! { "fsync": 1 }).await;
+        assert_eq!(done.get("all").and_then(Bson::as_doc).unwrap().len(), 2, "{done:?}");
+        assert_eq!(
+            c.err(doc! { "fsync": 1, "lock": true, "$db": "admin" }).await.1,
+            "can't do lock through mongos"
+        );
+        assert_eq!(number(&c.ok(doc! { "profile": 0, "slowms": 250 }).await, "slowms"), 100);
+        let asked = c.ok(doc! { "profile": -1 }).await;
+        assert_eq!((number(&asked, "was"), number(&asked, "slowms")), (0, 250));
+        assert_eq!(c.err(doc! { "profile": 1 }).await.0, 2);
+        fill(&mut c, "c", 3).await;
+        c.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "g": 1 }, "name": "g", "sparse": true }] })
+            .await;
+        let api = doc! { "version": "1", "strict": true, "deprecationErrors": false };
+        let mut validate = doc! { "validateDBMetadata": 1 };
+        validate.push("apiParameters", api);
+        let told = c.ok(validate).await;
+        assert_eq!(told.get("apiVersionErrors").and_then(Bson::as_array).unwrap().len(), 1, "{told:?}");
+        cluster.shut_down().await;
+    });
+}
+
+/// A shard that refuses a write for what its sender knows must be heard, whatever the client wants to hear.
+#[test]
+fn writes_that_nobody_waits_for_are_carried_out() {
+    run(async {
+        let cluster = Cluster::of(2, 2).await;
+        let (mut c, mut other) = (cluster.router(0).await, cluster.router(1).await);
+        let with = |mut command: Document, name: &str, statements: Vec<Document>| {
+            command.push(name, statements.into_iter().map(Bson::from).collect::<Vec<_>>());
+            command.push("writeConcern", doc! { "w": 0 });
+            command
+        };
+        let insert = |id: i32| with(doc! { "insert": "c" }, "documents", vec![doc! { "_id": id }]);
+        // Into a database that is not there yet, and past a router that knows it as it was.
+        let told = c.ok(insert(1)).await;
+        assert_eq!(number(&told, "n"), 0, "{told:?}");
+        assert_eq!(number(&other.ok(doc! { "count": "c" }).await, "n"), 1);
+        c.ok(doc! { "drop": "c" }).await;
+        cluster.shard_collection("test.c", doc! { "_id": "hashed" }).await;
+        for id in 0..20 {
+            other.ok(insert(id)).await;
+        }
+        let all = doc! { "q": {}, "u": { "$set": { "x": 1 } }, "multi": true };
+        c.ok(with(doc! { "update": "c" }, "updates", vec![all])).await;
+        c.ok(with(doc! { "delete": "c" }, "deletes", vec![doc! { "q": { "_id": 3 }, "limit": 1 }])).await;
+        assert_eq!(number(&other.ok(doc! { "count": "c", "query": { "x": 1 } }).await, "n"), 19);
+        cluster.shut_down().await;
+    });
+}
+
+/// A client fills a message to its limit, and the router has to say more to a shard than the client did.
+#[test]
+fn a_command_as_large_as_a_message_can_be_reaches_the_shards() {
+    run(async {
+        let cluster = Cluster::of(1, 1).await;
+        let mut c = cluster.router(0).await;
+        let large = |id: i32, n: usize| doc! { "_id": id, "l": "s".repeat(n) };
+        let mut docs = vec![large(1, 16_000_000), large(2, 16_000_000), large(3, 15_990_000)];
+        let free = 47_999_800 - docs.iter().map(|d| d.to_raw().byte_len()).sum::<usize>();
+        docs.extend((4..).map(|i| doc! { "_id": i }).take(free / doc! { "_id": 4 }.to_raw().byte_len()));
+        let n = docs.len() as i64;
+        let done = c.run_with_sequence(doc! { "insert": "c" }, "documents", &docs).await;
+        assert_eq!(number(&done, "n"), n, "{done:?}");
+        assert_eq!(number(&c.ok(doc! { "count": "c" }).await, "n"), n);
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
 fn explanations_say_who_explains() {
     run(async {
         let cluster = Cluster::of(2, 1).await;

@@ -48,6 +48,7 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "balancerStop" => sharding::on_config::balancer_stop;
     "buildInfo" => process::about::build_info;
     "bulkWrite" => bulk_write::run;
+    "checkMetadataConsistency" => sharding::check_metadata_consistency::run;
     "clearJumboFlag" => sharding::chunks::clear_jumbo_flag;
     "collMod" => define::coll_mod::run;
     "collStats" => list::stats::of_collection;

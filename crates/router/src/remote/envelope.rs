@@ -78,6 +78,11 @@ pub(crate) fn append_session(b: &mut DocBuilder, lsid: Option<&SessionId>) {
     });
 }
 
+/// The client does not want to know what comes of its writes.
+pub(crate) fn is_unacknowledged(ctx: &OpCtx) -> bool {
+    ctx.args.write_concern.as_ref().is_some_and(|wc| wc.is_unacknowledged())
+}
+
 fn append_concerns(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kind) {
     // An empty one says nothing.
     let is_empty = |e: &Elem<'_>| e.value().as_doc().is_some_and(RawDoc::is_empty);
@@ -98,12 +103,18 @@ fn append_concerns(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kin
         _ => {}
     }
     match (kind, given("writeConcern")) {
-        (Kind::Write | Kind::Pipeline, e) => match &ctx.write_concern {
-            Some(wc) if !wc.w_given => op::concern_defaults(ctx).append_write_for(wc, b),
-            _ => match e {
-                Some(e) => drop(b.elem(e)),
-                None => op::concern_defaults(ctx).append_write(b),
-            },
+        // Whether a shard has sent a write back has to be known, though the client asks for nothing.
+        (Kind::Write | Kind::Pipeline, Some(e)) if is_unacknowledged(ctx) => {
+            b.doc("writeConcern", |d| {
+                d.i32("w", 1);
+                let given = e.value().as_doc().unwrap_or(RawDoc::empty());
+                given.iter().filter(|e| e.name() != "w").for_each(|e| _ = d.elem(e));
+            });
+        }
+        (Kind::Write | Kind::Pipeline, e) => match (&ctx.write_concern, e) {
+            (Some(wc), _) if !wc.w_given => op::concern_defaults(ctx).append_write_for(wc, b),
+            (_, Some(e)) => drop(b.elem(e)),
+            (_, None) => op::concern_defaults(ctx).append_write(b),
         },
         _ => {}
     }
