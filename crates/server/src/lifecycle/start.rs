@@ -17,10 +17,10 @@ use crate::replication::role_changes::RoleChanges;
 use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
 use crate::settings::feature_version_guard::FeatureVersionGuard;
-use crate::sharding::Sharding;
 use crate::sharding::cached_metadata::CacheObserver;
 use crate::sharding::identity::IdentityObserver;
 use crate::sharding::sections::SectionObserver;
+use crate::sharding::{OwnSteps, Sharding};
 use crate::statistics::Statistics;
 use crate::statistics::operations::Operations;
 use crate::timeseries::OpenBuckets;
@@ -35,7 +35,7 @@ use crate::upkeep::ttl::TtlMonitor;
 use crate::write::Writes;
 use crate::{Config, Server};
 use pando_access::{Access, Maintenance, OpenOptions};
-use pando_base::Result;
+use pando_base::{Error, ErrorCode, Result};
 use pando_command::Instance;
 use pando_command::roles::ClusterRole;
 use pando_env::{Component, Env};
@@ -61,7 +61,7 @@ impl Server {
             maintenance.add_observer(IdentityObserver::of(sharding));
             maintenance.add_observer(CacheObserver::of(sharding));
             maintenance.add_observer(SectionObserver::of(sharding));
-            sharding.serve(&server);
+            sharding.take_steps(own_steps(&server));
             sharding.remember_identity(&server.access.internal_collections())?;
             sharding.read_sections(&server.access.internal_collections())?;
         }
@@ -143,6 +143,18 @@ impl Server {
             lifecycle: role_changes.lifecycle.clone(),
         })
     }
+}
+
+/// Steps of coordinators, as long as the server is there.
+fn own_steps(server: &Arc<Server>) -> OwnSteps {
+    let server = Arc::downgrade(server);
+    Arc::new(move |body| {
+        let server = server.upgrade();
+        Box::pin(async move {
+            let stopped = || Error::new(ErrorCode::ShutdownInProgress, "the server has stopped");
+            crate::commands::own_step(&*server.ok_or_else(stopped)?, &body).await
+        })
+    })
 }
 
 /// For a process that was started as a shard.

@@ -244,7 +244,7 @@ impl Store for Documents {
                 }
                 Target::Shard(shard) => sharding()?.cluster()?.on_shard(&ShardId::new(shard), body).await,
                 Target::ConfigServers => sharding()?.cluster()?.on_config(body).await,
-                Target::Own => crate::commands::own_step(&*sharding()?.server()?, body).await,
+                Target::Own => sharding()?.own_step(body).await,
             }
         })
     }

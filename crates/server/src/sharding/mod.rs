@@ -21,7 +21,6 @@ pub(crate) mod learn;
 mod name_locks;
 pub(crate) mod sections;
 
-use crate::Server;
 use crate::replication::Replication;
 use cached_metadata::CachedMetadata;
 use name_locks::NameLocks;
@@ -29,14 +28,17 @@ use pando_access::InternalCollections;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::GenericArgs;
-use pando_env::Env;
+use pando_env::{BoxFuture, Env};
 use pando_fleet::{Fleet, Monitors};
 use pando_metadata_cache::{ConfigServers, MetadataCache, Times};
 use pando_monitor::ReadPreference;
 use pando_routing::ShardId;
 use pando_rpc::{Bounds, Gossip, Options, Pool, Retry};
 use pando_shard::{FilteringMetadata, ShardIdentity};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
+
+/// What makes a step of a coordinator on this node: it needs parts of the server that know of this one.
+pub(crate) type OwnSteps = Arc<dyn Fn(DocBuf) -> BoxFuture<'static, Result<DocBuf>> + Send + Sync>;
 
 /// A shard's part in its cluster. Made where the process was started with `--shardsvr`.
 pub(crate) struct Sharding {
@@ -46,8 +48,7 @@ pub(crate) struct Sharding {
     pub(crate) ddl_locks: ddl_locks::DdlLocks,
     /// Of names in whose definitions this shard takes part.
     pub(crate) part_locks: ddl_locks::DdlLocks,
-    /// Whose steps workflows make.
-    server: OnceLock<Weak<Server>>,
+    steps: OnceLock<OwnSteps>,
     cached: OnceLock<CachedMetadata>,
     /// What is learnt of one name is taken over in the order in which it was asked for.
     refreshes: NameLocks,
@@ -73,19 +74,21 @@ impl Sharding {
             metadata,
             ddl_locks: Default::default(),
             part_locks: Default::default(),
-            server: OnceLock::new(),
+            steps: OnceLock::new(),
             cached: OnceLock::new(),
             refreshes: NameLocks::default(),
             cluster: OnceLock::new(),
             clock: OnceLock::new(),
         }
     }
-    pub(crate) fn serve(&self, server: &Arc<Server>) {
-        let _ = self.server.set(Arc::downgrade(server));
+    /// From now on steps of coordinators are made so.
+    pub(crate) fn take_steps(&self, steps: OwnSteps) {
+        let _ = self.steps.set(steps);
     }
-    pub(crate) fn server(&self) -> Result<Arc<Server>> {
-        let server = self.server.get().and_then(Weak::upgrade);
-        server.ok_or_else(|| Error::new(ErrorCode::ShutdownInProgress, "the server has stopped"))
+    /// One step that this node makes for a coordinator.
+    pub(crate) async fn own_step(&self, body: &RawDoc) -> Result<DocBuf> {
+        let none = || Error::internal("the server is not put together yet");
+        self.steps.get().ok_or_else(none)?(body.to_buf()).await
     }
     /// From now on this set is that shard.
     pub(crate) fn become_shard(&self, identity: ShardIdentity) {
