@@ -142,6 +142,10 @@ impl Users {
         lock(&self.registers).problems()
     }
     pub(super) fn sums(&self) -> Sums {
+        let (events, streams) = {
+            let stream = lock(&self.stream);
+            (stream.events(), stream.broken + 1)
+        };
         Sums {
             acknowledged: lock(&self.acknowledged).len(),
             register_commands: lock(&self.registers).commands(),
@@ -152,8 +156,8 @@ impl Users {
             documents: lock(&self.documents).counts.clone(),
             definitions: lock(&self.spaces).counts.clone(),
             looks: lock(&self.metadata).looks,
-            events: lock(&self.stream).events(),
-            streams: lock(&self.stream).broken + 1,
+            events,
+            streams,
         }
     }
 }
