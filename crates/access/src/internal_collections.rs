@@ -45,10 +45,10 @@ impl InternalCollections {
     }
     /// The document whose `_id` is that text.
     pub fn named(&self, ns: &Namespace, name: &str) -> Result<Option<DocBuf>> {
-        self.named_at(ns, name, ReadAt::Latest)
+        self.named_as_of(ns, name, ReadAt::Latest)
     }
     /// The same at one time.
-    pub fn named_at(&self, ns: &Namespace, name: &str, at: ReadAt) -> Result<Option<DocBuf>> {
+    pub fn named_as_of(&self, ns: &Namespace, name: &str, at: ReadAt) -> Result<Option<DocBuf>> {
         let Some(coll) = self.catalog.lookup(ns) else { return Ok(None) };
         let mut key = DocBuilder::new();
         key.str("_id", name);

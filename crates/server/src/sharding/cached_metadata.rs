@@ -121,7 +121,7 @@ impl CachedMetadata {
 
     /// What is written of a collection.
     fn read(&self, ns: &Namespace, at: ReadAt) -> Result<Option<RoutingTable>> {
-        let Some(doc) = self.internal.named_at(&collections(), ns.as_str(), at)? else { return Ok(None) };
+        let Some(doc) = self.internal.named_as_of(&collections(), ns.as_str(), at)? else { return Ok(None) };
         let chunks = self.internal.all(&chunks_of(ns.as_str())?, at)?;
         CachedCollection::parse(&doc)?.into_table(&chunks).map(Some)
     }
@@ -141,7 +141,7 @@ impl CachedMetadata {
     pub(crate) async fn database(&self, ctx: &OpCtx, db: &str) -> Result<Option<Arc<DatabaseEntry>>> {
         self.have_primary_refresh(ctx, "_flushDatabaseCacheUpdates", db).await?;
         let at = ReadAt::At(self.replication.last_applied().ts);
-        let doc = self.internal.named_at(&databases(), db, at)?;
+        let doc = self.internal.named_as_of(&databases(), db, at)?;
         doc.map(|doc| DatabaseEntry::parse(&doc).map(Arc::new)).transpose()
     }
     /// Returns when what the primary has written is here.
