@@ -480,3 +480,25 @@ fn a_section_outlives_primaries_and_restarts() {
         b.set.shut_down().await;
     });
 }
+
+/// Before the check, and before the commit.
+#[test]
+fn config_servers_without_a_primary_are_waited_for() {
+    run(async {
+        let b = bench().await;
+        for (i, n) in [3, 9, 10].into_iter().enumerate() {
+            let ns = format!("test.c{i}");
+            let (primary, task) = stopped(&b, n, shard(&ns, doc! { "_id": 1 })).await;
+            let mut config = b.cluster.config_server().await;
+            let down = doc! { "replSetStepDown": 3, "secondaryCatchUpPeriodSecs": 0, "force": true };
+            config.admin(down).await;
+            b.set.fail_point(primary, STEP, false).await;
+            let reply = task.await.unwrap();
+            assert_eq!(number(&reply, "ok"), 1, "{n}: {reply:?}");
+            b.until_nothing_is_left().await;
+            check_places(&b, &format!("c{i}"), &[]).await;
+        }
+        b.cluster.shut_down().await;
+        b.set.shut_down().await;
+    });
+}

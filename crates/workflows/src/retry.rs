@@ -3,7 +3,7 @@
 use crate::mutants::{Mutant, broken};
 use crate::{Action, Home, Target};
 use pando_base::codes::class;
-use pando_base::{Error, Millis, limits};
+use pando_base::{Error, ErrorCode, Millis, limits};
 
 /// What a workflow wants to be done about an action that fails.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -53,8 +53,10 @@ pub fn judge(home: Home, action: &Action, retry: Retry, tries: u32, error: &Erro
     }
 }
 
+/// Also where nobody over there is primary yet.
 fn is_transient(error: &Error) -> bool {
-    error.code.is(class::RETRIABLE | class::NOT_PRIMARY | class::RECOVERING | class::SHUTDOWN)
+    error.code == ErrorCode::FailedToSatisfyReadPreference
+        || error.code.is(class::RETRIABLE | class::NOT_PRIMARY | class::RECOVERING | class::SHUTDOWN)
 }
 
 fn pause(retry: Retry, tries: u32) -> Millis {
@@ -74,7 +76,6 @@ fn pause(retry: Retry, tries: u32) -> Millis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pando_base::ErrorCode;
     use pando_bson::doc;
 
     fn call() -> Action {
@@ -97,6 +98,8 @@ mod tests {
         assert_eq!(said(&call(), Retry::Transient, 1, ErrorCode::BadValue), Verdict::Tell);
         let elsewhere = said(&call(), Retry::Transient, 1, ErrorCode::NotWritablePrimary);
         assert_eq!(elsewhere, Verdict::Again { after_ms: 500 });
+        let nobody = said(&call(), Retry::UntilRefused, 1, ErrorCode::FailedToSatisfyReadPreference);
+        assert_eq!(nobody, Verdict::Again { after_ms: 500 });
     }
     #[test]
     fn an_instance_leaves_a_node_that_is_primary_no_more_and_a_command_tells_its_client() {

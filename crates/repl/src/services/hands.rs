@@ -4,10 +4,11 @@ use super::drive::Hands;
 use super::host::{Instance, Service};
 use super::store::{Held, Store};
 use crate::data::Stop;
+use pando_base::codes::class;
 use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, OpTime, Result};
 use pando_env::{BoxFuture, Component, Env};
-use pando_workflows::{Action, LocalWrite, Outcome, Resource, Section};
+use pando_workflows::{Action, LocalWrite, Outcome, Resource, Section, Target};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -58,6 +59,10 @@ impl InstanceHands<'_> {
                     None => wait.await?,
                 }
             }
+            Action::Call { to: Target::Own, body } => {
+                let said = self.store.call(&Target::Own, &body).await;
+                return said.map(Outcome::Reply).map_err(|e| self.of_others(e));
+            }
             Action::Call { to, body } => return self.store.call(&to, &body).await.map(Outcome::Reply),
             Action::Lock(resource, level) => {
                 // A new primary has taken it before anybody else came in.
@@ -76,6 +81,17 @@ impl InstanceHands<'_> {
             Action::Rest(_) | Action::Draw => {}
         }
         Ok(Outcome::Done)
+    }
+}
+
+impl InstanceHands<'_> {
+    /// What a step of this node heard of another one that is primary no more, or is about to end, says nothing of this one: that it has
+    /// lost its own office it is told otherwise.
+    fn of_others(&self, e: Error) -> Error {
+        match e.code.is(class::NOT_PRIMARY | class::SHUTDOWN) && !self.stop.is_asked() {
+            true => Error::new(ErrorCode::HostUnreachable, format!("a step cannot be made now: {e}")),
+            false => e,
+        }
     }
 }
 

@@ -12,11 +12,7 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let target = Namespace::parse(to)?;
     let ddl = Ddl::new(server, ctx)?;
     let (first, second) = if from.as_str() <= to { (&from, &target) } else { (&target, &from) };
-    let _first = ddl.lock_collection(first).await?;
-    let _second = match first == second {
-        true => None,
-        false => Some(ddl.lock_collection(second).await?),
-    };
+    let _locks = ddl.lock_collections(&[first, second]).await?;
     for ns in [&from, &target] {
         ddl.sharding.refresh_anew(ns).await?;
         if ddl.sharding.metadata.known(ns).table().is_some() {

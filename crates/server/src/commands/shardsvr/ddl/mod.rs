@@ -29,6 +29,7 @@ use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::concern::Provenance;
 use pando_command::{OpCtx, Request, W, WriteConcern};
 use pando_routing::ShardId;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// One definition under way.
@@ -60,12 +61,25 @@ impl<'a> Ddl<'a> {
         self.ctx.interruptible(self.cluster.on_shard(shard, body)).await?
     }
     /// DDL locks of a collection, for a definition without a workflow. Those of workflows that were found at the step-up come first.
-    pub(crate) async fn lock_collection(&self, ns: &Namespace) -> Result<(Guard, Guard)> {
+    pub(crate) async fn lock_collection(&self, ns: &Namespace) -> Result<Vec<Guard>> {
+        self.lock_collections(&[ns]).await
+    }
+    /// The same of several, first all databases, each once, since whoever drops one may already wait for it.
+    pub(crate) async fn lock_collections(&self, names: &[&Namespace]) -> Result<Vec<Guard>> {
         if let Some(services) = self.server.replication.services() {
             self.ctx.interruptible(services.host.ready()).await??;
         }
-        let locks = self.sharding.ddl_locks.collection(self.ctx.env(), ns.db(), ns.as_str());
-        self.ctx.interruptible(locks).await
+        let (env, locks) = (self.ctx.env(), &self.sharding.ddl_locks);
+        let databases: BTreeSet<&str> = names.iter().map(|ns| ns.db()).collect();
+        let collections: BTreeSet<&str> = names.iter().map(|ns| ns.as_str()).collect();
+        let mut held = Vec::new();
+        for db in databases {
+            held.push(self.ctx.interruptible(locks.shared(env, db)).await?);
+        }
+        for ns in collections {
+            held.push(self.ctx.interruptible(locks.exclusive(env, ns)).await?);
+        }
+        Ok(held)
     }
     /// One of this server's own commands, as part of this operation.
     pub(crate) fn request<'b>(name: &'static str, db: &'b str, body: &'b RawDoc) -> Request<'b> {
