@@ -1,17 +1,31 @@
 #!/usr/bin/env python3
-"""A cluster of one config server, two shards and a router. usage: launch.py MONGOD PANDOS [FOLDER] [PORT]"""
+"""A cluster of one config server, two shards and routers.
+
+    launch.py MONGOD PANDOS [FOLDER] [PORT] [--routers N] [--set NAME=VALUE ...]
+
+Routers listen on PORT (29200) and the ports after it, servers on those behind. `--set` is a parameter of every process.
+"""
+import argparse
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
 import pymongo
 
-mongod, pandos = sys.argv[1:3]
-folder = sys.argv[3] if len(sys.argv) > 3 else tempfile.mkdtemp(prefix="cluster-")
-port = int(sys.argv[4]) if len(sys.argv) > 4 else 29200
+ap = argparse.ArgumentParser(usage=__doc__)
+ap.add_argument("mongod")
+ap.add_argument("pandos")
+ap.add_argument("folder", nargs="?")
+ap.add_argument("port", nargs="?", type=int, default=29200)
+ap.add_argument("--routers", type=int, default=1)
+ap.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
+given = ap.parse_args()
+mongod, pandos = given.mongod, given.pandos
+folder = given.folder or tempfile.mkdtemp(prefix="cluster-")
+port = given.port
+parameters = [x for one in given.set for x in ("--setParameter", one)]
 running = []
 STOPS = [signal.SIGINT, signal.SIGTERM]
 
@@ -30,7 +44,7 @@ def start(name, *command):
 
 def server(name, kind, at):
     path = os.path.join(folder, name)
-    start(name, mongod, kind, "--replSet", name, "--dbpath", path, "--port", str(at), "--bind_ip", "127.0.0.1")
+    start(name, mongod, kind, "--replSet", name, "--dbpath", path, "--port", str(at), "--bind_ip", "127.0.0.1", *parameters)
 
 
 def until(what, seconds=60):
@@ -54,17 +68,19 @@ def initiate(name, at, config):
 
 
 def main():
-    server("c", "--configsvr", port + 1)
-    server("sa", "--shardsvr", port + 2)
-    server("sb", "--shardsvr", port + 3)
-    initiate("c", port + 1, True)
-    initiate("sa", port + 2, False)
-    initiate("sb", port + 3, False)
-    configdb = f"c/127.0.0.1:{port + 1}"
-    start("router", pandos, "--configdb", configdb, "--port", str(port), "--bind_ip", "127.0.0.1", "--nounixsocket")
+    first = port + given.routers
+    server("c", "--configsvr", first)
+    server("sa", "--shardsvr", first + 1)
+    server("sb", "--shardsvr", first + 2)
+    initiate("c", first, True)
+    initiate("sa", first + 1, False)
+    initiate("sb", first + 2, False)
+    configdb = f"c/127.0.0.1:{first}"
+    for i in range(given.routers):
+        start(f"router{i}", pandos, "--configdb", configdb, "--port", str(port + i), "--bind_ip", "127.0.0.1", "--nounixsocket", *parameters)
+        until(lambda: pymongo.MongoClient("127.0.0.1", port + i, serverSelectionTimeoutMS=2000).admin.command("ping"))
     client = pymongo.MongoClient("127.0.0.1", port, serverSelectionTimeoutMS=2000)
-    until(lambda: client.admin.command("ping"))
-    for name, at in (("sa", port + 2), ("sb", port + 3)):
+    for name, at in (("sa", first + 1), ("sb", first + 2)):
         client.admin.command("addShard", f"{name}/127.0.0.1:{at}")
     client.admin.command("balancerStop")
     print(f"mongodb://127.0.0.1:{port}", flush=True)

@@ -3,7 +3,8 @@
 
     dump.py FROM_URI TO_URI [--seconds S]
 
-Both are members of replica sets (FROM needs an oplog), of this server or of a real one: what one writes down the other must take. As the tools do it:
+Both are members of replica sets (FROM needs an oplog), of this server or of a real one: what one writes down the other must take. Either may be a router:
+then nobody writes meanwhile, and there are neither an oplog nor UUIDs, as with the tools; a collection of the source is sharded. As the tools do it:
 listDatabases, listCollections, listIndexes, finds with a hint on `_id` and without a timeout, buckets of time series as they lie, all into archives in
 memory as raw BSON; the oplog's first and last entries, and what lies between (`--oplog`). Then create (also by applyOps with the UUIDs of before, as
 `--preserveUUID` does it), unordered inserts that no validator looks at, createIndexes with definitions as they were listed, and applyOps for each entry
@@ -24,6 +25,10 @@ from bson.raw_bson import RawBSONDocument
 PLAIN, OTHER = "dumped", "dumped_2"
 RAW = bson.CodecOptions(document_class=RawBSONDocument)
 BATCH = 500
+
+
+def is_router(client):
+    return client.admin.command("hello").get("msg") == "isdbgrid"
 
 
 def fill(client):
@@ -56,6 +61,10 @@ def fill(client):
     db.series.create_index([("m.of", 1), ("t", -1)])
     db.command("create", "view", viewOn="plain", pipeline=[{"$match": {"n": {"$lt": 10}}}], collation={"locale": "en", "strength": 1})
     db.command("create", "on_view", viewOn="view", pipeline=[{"$project": {"n": 1}}], collation={"locale": "en", "strength": 1})
+    if is_router(client):
+        client.admin.command("shardCollection", f"{OTHER}.spread", key={"_id": "hashed"})
+        client[OTHER].spread.insert_many([{"_id": i, "n": i} for i in range(800)])
+        client[OTHER].spread.create_index([("n", 1)], name="by n")
     client[OTHER].words.insert_many([{"_id": bson.ObjectId(), "w": w} for w in "the quick brown fox".split()])
 
 
@@ -260,6 +269,13 @@ def main():
     a = p.parse_args()
     source, target = (pymongo.MongoClient(u, directConnection=True, serverSelectionTimeoutMS=10_000) for u in (a.source, a.target))
     passed = failed = 0
+    if is_router(source) or is_router(target):
+        fill(source)
+        archive = dump(source)
+        restore(target, archive, keep_uuids=False)
+        passed, failed = compare(source, target, keep_uuids=False)
+        print(f"{len(archive)} collections and {sum(len(c[6]) for c in archive)} documents in the archive\n{passed} passed, {failed} failed")
+        return 1 if failed else 0
     for keep_uuids in False, True:
         fill(source)
         users = Users(source)

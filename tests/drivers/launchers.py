@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Replica sets of `pandod`, and clusters with `pandos`, by the launchers people use for MongoDB: mlaunch and mongo-orchestration.
+"""Replica sets of `pandod`, and clusters with `pandos`, by the launchers people use for MongoDB: mlaunch, mongo-orchestration and
+mongodb-runner.
 
-    launchers.py BINARY [--router PANDOS] [--port P] [--only PART]
+    launchers.py BINARY [--router PANDOS] [--port P] [--runner COMMAND] [--only PART]
                                             # pip install 'mtools[mlaunch]==1.7.2' mongo-orchestration==0.11.2 pymongo
+                                            # npm i mongodb-runner@6.11, then --runner node_modules/.bin/mongodb-runner
 
 BINARY is reached through a link named `mongod`, in a folder of its own: mlaunch looks for processes of that name. The router is the
 `pandos` beside it where no other is named, by a link named `mongos`. Each launcher starts three members, has them write and read,
 stops them, and (mlaunch) starts them again on the same data; mlaunch does the same with a cluster of two shards. PART is one of
-`mlaunch`, `sharded`, `orchestration`. Uses ports P (31320) to P+30. Ends with `N passed, N failed`.
+`mlaunch`, `sharded`, `orchestration`, `runner`. Uses ports P (31320) to P+30. Ends with `N passed, N failed`.
 """
 import argparse
 import json
@@ -20,6 +22,7 @@ import tempfile
 import time
 import urllib.request
 
+import psutil
 import pymongo
 
 CHECKS = {"passed": 0, "failed": 0}
@@ -57,6 +60,11 @@ def tool(*args):
     return r.stdout
 
 
+def gone(home):
+    """mlaunch says `down` as soon as nobody listens any more; the folder is free once the process is gone."""
+    return not any(str(home) in " ".join(p.info["cmdline"] or []) and "--port" in p.info["cmdline"] for p in psutil.process_iter(["cmdline"]))
+
+
 def states(client):
     return sorted(m["stateStr"] for m in client.admin.command("replSetGetStatus")["members"])
 
@@ -71,7 +79,7 @@ def mlaunch(bins, home, port):
     check("mlaunch: a primary and two secondaries", lambda: until(lambda: states(client) == full))
     check("mlaunch list", lambda: tool("mlaunch", "list", *at).count("running") == 3)
     check("mlaunch stop", lambda: "3 processes" in tool("mlaunch", "stop", *at))
-    check("mlaunch list after stop", lambda: until(lambda: tool("mlaunch", "list", *at).count("down") == 3))
+    check("mlaunch list after stop", lambda: until(lambda: tool("mlaunch", "list", *at).count("down") == 3 and gone(home / "ml")))
     check("mlaunch start", lambda: tool("mlaunch", "start", *at).count("launching") == 3)
     check("mlaunch: the data is there", lambda: pymongo.MongoClient(uri, serverSelectionTimeoutMS=30_000).t.c.find_one() == {"_id": 1})
     check("mlaunch kill", lambda: "3 processes" in tool("mlaunch", "kill", *at))
@@ -95,7 +103,7 @@ def sharded(bins, home, port):
     check("sharded: both shards have a part", lambda: all(parts()) and sum(parts()) == 100)
     check("sharded: mlaunch list", lambda: tool("mlaunch", "list", *at).count("running") == 4)
     check("sharded: mlaunch stop", lambda: "4 processes" in tool("mlaunch", "stop", *at))
-    check("sharded: mlaunch list after stop", lambda: until(lambda: tool("mlaunch", "list", *at).count("down") == 4))
+    check("sharded: mlaunch list after stop", lambda: until(lambda: tool("mlaunch", "list", *at).count("down") == 4 and gone(home / "sh")))
     check("sharded: mlaunch start", lambda: tool("mlaunch", "start", *at).count("launching") == 4)
     check("sharded: the data is there", lambda: t.count_documents({}) == 100 and all(parts()))
     check("sharded: mlaunch kill", lambda: "4 processes" in tool("mlaunch", "kill", *at))
@@ -157,12 +165,39 @@ def orchestrated_cluster(ask, port):
     check("mongo-orchestration: the cluster's end", lambda: ask("DELETE", "/sharded_clusters/cl") == 204)
 
 
+def runner(command, bins, home):
+    """`mongodb-runner`, which chooses ports by itself."""
+    (home / "runner").mkdir()
+    where = ["--runnerDir", str(home / "runner"), "--id", "one"]
+    told = {}
+
+    def run(*args):
+        r = subprocess.run([command, *args, *where], capture_output=True, text=True, timeout=STEP_S, check=False)
+        if r.returncode:
+            raise RuntimeError(r.stdout[-300:] + r.stderr[-300:])
+        return r.stdout
+
+    def start(topology, *more):
+        out = run("start", "-t", topology, "--binDir", str(bins), "--tmpDir", str(home), *more)
+        told["uri"] = next(w for w in out.split() if w.startswith("mongodb://"))
+        return True
+
+    client = lambda: pymongo.MongoClient(told["uri"], serverSelectionTimeoutMS=30_000)  # noqa: E731
+    for topology, more in (("standalone", []), ("replset", ["--secondaries", "2"]), ("sharded", ["--shards", "2", "--secondaries", "1"])):
+        check(f"mongodb-runner: {topology}", lambda: start(topology, *more))
+        check(f"mongodb-runner: {topology}: a write", lambda: client().t.c.insert_one({"_id": 1}).acknowledged)
+        if topology == "sharded":
+            check("mongodb-runner: sharded: two shards, a hashed collection", lambda: len(client().admin.command("listShards")["shards"]) == 2 and client().admin.command("shardCollection", "t.h", key={"_id": "hashed"})["ok"] == 1)
+        check(f"mongodb-runner: {topology}: the end", lambda: run("stop") is not None and until(lambda: gone(home)))
+
+
 def main():
     ap = argparse.ArgumentParser(usage=__doc__)
     ap.add_argument("binary")
     ap.add_argument("--router", type=pathlib.Path)
     ap.add_argument("--port", type=int, default=31320)
-    ap.add_argument("--only", choices=["mlaunch", "sharded", "orchestration"])
+    ap.add_argument("--runner", help="mongodb-runner's command, to try it as well")
+    ap.add_argument("--only", choices=["mlaunch", "sharded", "orchestration", "runner"])
     a = ap.parse_args()
     home = pathlib.Path(tempfile.mkdtemp(prefix="launchers"))
     bins = home / "bin"
@@ -173,6 +208,8 @@ def main():
         for part, offset in ((mlaunch, 0), (sharded, 10), (orchestration, 20)):
             if a.only in (None, part.__name__):
                 part(bins, home, a.port + offset)
+        if a.runner and a.only in (None, "runner"):
+            runner(a.runner, bins, home)
     finally:
         shutil.rmtree(home, ignore_errors=True)
     print(f"{CHECKS['passed']} passed, {CHECKS['failed']} failed")

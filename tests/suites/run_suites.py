@@ -11,7 +11,7 @@ DIR is an unpacked pymongo sdist:  pip download --no-deps --no-binary pymongo py
 The interpreter running this needs dnspython, pytest and pytest-asyncio.
 
 Each test file runs in a process of its own, each test between its own start and end marks, so that a hang or a crash costs
-one test. `expected_failures.json` beside this script maps `suite/file::test` (regular expressions) to the reason why a
+one test. `expected_failures.json` beside this script (`expected_failures.sharded.json` behind routers) maps `suite/file::test` (regular expressions) to the reason why a
 failure is accepted. A listed test that passes fails the run, so that the list can only tell the truth.
 
 A skip needs a reason that the server itself gives: its version, its topology, no authentication. The runner reads the test's
@@ -339,8 +339,9 @@ def main():
     if not a.pymongo or not os.path.isfile(os.path.join(a.pymongo, "test", "unified_format.py")):
         sys.exit("run_suites: name an unpacked pymongo sdist with --pymongo or $PYMONGO_SRC")
     src = os.path.abspath(a.pymongo)
-    known = json.loads((HERE / "expected_failures.json").read_text())
     server = about(a.uri)
+    accepted = HERE / ("expected_failures.sharded.json" if server["topology"] == "sharded" else "expected_failures.json")
+    known = json.loads(accepted.read_text())
     tot, all_results, unlisted, better = collections.Counter(), {}, [], []
     skips = collections.Counter()
     print(f"{'suite':32} applicable passed failed listed skipped")
@@ -382,13 +383,13 @@ def main():
             if a.v:
                 print("\n".join("        " + x for x in lines[-25:]))
     ran = tot["pass"] + tot["fail"] + tot["listed"]
-    print(f"\n{ran} applicable, {100 * tot['pass'] / max(ran, 1):.1f} % passed; {tot['listed']} fail for reasons listed in expected_failures.json")
+    print(f"\n{ran} applicable, {100 * tot['pass'] / max(ran, 1):.1f} % passed; {tot['listed']} fail for reasons listed in {accepted.name}")
     for tid in better:
-        print(f"listed in expected_failures.json, but passed: {tid}")
+        print(f"listed in {accepted.name}, but passed: {tid}")
     if not a.only:
         ran_suites = {t.split("/")[0] for t in all_results}
         for k in sorted(k for k in known if k.split("/")[0] in ran_suites and not any(re.fullmatch(k, t) for t in all_results)):
-            print(f"listed in expected_failures.json, but there is no such test: {k}")
+            print(f"listed in {accepted.name}, but there is no such test: {k}")
             better.append(k)
     if a.json:
         with open(a.json, "w") as f:

@@ -121,6 +121,8 @@ async fn run(
             a.show("path", path.display()).show("error", &e);
         });
     }
+    let limit = i64::try_from(config.max_connections).unwrap_or(i64::MAX);
+    router.instance.metrics.connections.limit.set(limit);
     let stop = Stop::new();
     let service = Service::new(router.clone(), |router: &Router| &router.registry);
     let admission = Admission::new(config.max_connections, config.exempt.clone(), config.allowed.clone());

@@ -60,7 +60,7 @@ impl Node {
         let ctx = self.op();
         let lsid = SessionId::of([number as u8; 16]);
         let Begin::Yours(mut loan) = self.sessions.check_out(&lsid, ctx.started) else { panic!("in use") };
-        loan.start(&lsid, number).unwrap();
+        loan.start(&lsid, number, false).unwrap();
         let metrics = Arc::<Metrics>::default();
         let open = self.access.begin_transaction(&ctx, (lsid, number), ReadAt::Latest, &metrics).unwrap();
         ctx.attach(Arc::new(Statement::new(loan, Some(open))));

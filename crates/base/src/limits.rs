@@ -738,6 +738,10 @@ pub const MONITOR_SELECTION_MS: u64 = 20_000;
 pub const CONFIG_READ_MS: u64 = 30_000;
 /// Times that a shard asks the config servers about a collection or a database for one operation.
 pub const SHARD_REFRESHES_PER_OP_MAX: usize = 16;
+/// Chunks that a shard's primary writes down in one unit of work.
+pub const CACHED_CHUNKS_PER_WRITE_MAX: usize = 1_000;
+/// Times that a secondary reads what its primary has written down of a collection while that changes.
+pub const CACHED_METADATA_READS_MAX: usize = 10;
 /// Chunks that `getShardVersion` lists.
 pub const SHARD_VERSION_CHUNKS_SHOWN_MAX: usize = 10_000;
 /// What happened to a cluster is kept up to this size (MongoDB's).
@@ -762,6 +766,13 @@ pub const TOPOLOGY_TIME_READ_MS: u64 = 1_000;
 pub const ROUTER_START_RETRY_MS: u64 = 500;
 /// How often a router looks after its cursors.
 pub const ROUTER_UPKEEP_MS: u64 = 4_000;
+/// How often a router tells the config servers that it is there (MongoDB's).
+pub const ROUTER_REPORT_MS: u64 = 10_000;
+/// Bytes of statements that a router sends to a shard at once: what a client has filled a message with does not fit into one beside what
+/// routers say to shards.
+pub const ROUTER_WRITE_GROUP_BYTES_MAX: usize = 32 << 20;
+/// Sessions that one command to a shard names.
+pub const ROUTER_SESSIONS_TOLD_AT_ONCE: usize = 10_000;
 /// Every so many looks it reads the list of shards again (MongoDB: every 30 seconds).
 pub const ROUTER_SHARDS_READ_ROUNDS: u64 = 8;
 /// Milliseconds that a call to a shard may take where the client says nothing: a day. Broken connections are noticed by themselves.
@@ -774,5 +785,8 @@ pub const ROUTER_STALE_PAUSE_MS: u64 = 20;
 pub const ROUTER_FIRST_BATCH_DOCS: u64 = 101;
 /// Bytes of documents that a router keeps ready of one shard's part of a merged stream before it asks for no more of them.
 pub const ROUTER_READ_AHEAD_BYTES: usize = 32 << 20;
+/// Milliseconds for which a router has shards wait at a time while it merges their changes: so long an event of one may be kept by others
+/// that have nothing to tell.
+pub const ROUTER_WATCH_SLICE_MS: i64 = 100;
 /// Writes without the shard key look for a document and write it; so many times another writer may come in between.
 pub const ROUTER_WRITE_WITHOUT_KEY_TRIES_MAX: u32 = 10;

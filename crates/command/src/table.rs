@@ -148,7 +148,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "buildInfo" ["buildinfo"] (SECONDARY_OK) - [D R] (open) "Version and build facts.";
     "bulkWrite" [] (SENSITIVE | WRITE | IN_TXN | RETRYABLE | OWN_OPCOUNTER | ADMIN_ONLY) v1 [D R] (by_args) "Writes to several collections at once.";
     "captrunc" [] (WRITE | TEST_ONLY) - [D] (internal) "Takes documents off the end of a capped collection.";
-    "checkMetadataConsistency" [] (NONE) - [D R] (collection CheckMetadataConsistency) "other";
+    "checkMetadataConsistency" [] (NONE) - [D R] (collection CheckMetadataConsistency) "Whether shards have what the config servers say.";
     "checkShardingIndex" [] (NONE) - [S] (internal) "sharding";
     "cleanupOrphaned" [] (ADMIN_ONLY) - [S] (cluster CleanupOrphaned) "sharding";
     "cleanupReshardCollection" [] (ADMIN_ONLY) - [R] (login) "sharding";
@@ -178,7 +178,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "connPoolSync" ["connpoolsync"] (SECONDARY_OK) - [D R] (cluster ConnPoolSync) "Closes idle connections to other members.";
     "connectionStatus" [] (SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (open) "Who is logged in on this connection.";
     "convertToCapped" [] (WRITE) - [D R] (collection ConvertToCapped) "Makes a collection capped, keeping its newest documents.";
-    "coordinateCommitTransaction" [] (ADMIN_ONLY) - [S] (internal) "transactions";
+    "coordinateCommitTransaction" [] (ADMIN_ONLY | IN_TXN | WRITE_CONCERN | NAMES_NOTHING) - [S] (internal) "Commits a transaction on all shards that take part, or tells what became of it.";
     "count" [] (READ | SECONDARY_OPT_IN | READ_CONCERN | NO_SNAPSHOT | OWN_OPCOUNTER) v1 [D R] (collection Find) "Counts documents.";
     "cpuload" [] (SECONDARY_OK | TEST_ONLY) - [D] (login) "Keeps a processor busy.";
     "create" [] (WRITE | IN_TXN | ARGS_FIRST) v1 [D R] (by_args) "Creates a collection or view.";

@@ -14,6 +14,7 @@
 
 mod aggregate;
 mod commands;
+mod concern_defaults;
 mod config;
 mod cursors;
 mod node;
@@ -21,8 +22,10 @@ mod op;
 mod query_ctx;
 mod remote;
 mod router;
+mod session_rounds;
 mod start;
 mod transactions;
+mod uptime;
 mod write;
 
 pub use config::{Config, ConfigDb, GIT_VERSION, VERSION};

@@ -35,6 +35,8 @@ struct State {
     phase: Phase,
     statement: u32,
     participants: Vec<Participant>,
+    /// The first that has written: it can tell another router what became of the transaction.
+    recovery: Option<ShardId>,
     /// What all parts read by.
     read_concern: Option<DocBuf>,
     used: Duration,
@@ -66,8 +68,14 @@ pub(crate) enum Commit {
 
 impl Transaction {
     fn new(number: i64, read_concern: Option<DocBuf>, used: Duration) -> Transaction {
-        let participants = Vec::new();
-        let state = State { phase: Phase::Open, statement: 1, participants, read_concern, used };
+        let state = State {
+            phase: Phase::Open,
+            statement: 1,
+            participants: Vec::new(),
+            recovery: None,
+            read_concern,
+            used,
+        };
         Transaction { number, state: Mutex::new(state) }
     }
     /// A statement goes to a shard.
@@ -87,7 +95,14 @@ impl Transaction {
         let mut s = lock(&self.state);
         if let Some(p) = s.participants.iter_mut().find(|p| p.shard == *shard) {
             p.read_only = Some(read_only && p.read_only != Some(false));
+            if !read_only {
+                s.recovery.get_or_insert_with(|| shard.clone());
+            }
         }
+    }
+    /// Who can be asked what became of it, once something was written.
+    pub(crate) fn recovery_shard(&self) -> Option<ShardId> {
+        lock(&self.state).recovery.clone()
     }
     /// Takes the statement back that all participants began with; they have to be told to abort. Nothing where some took part
     /// in earlier ones: what those have read holds.
@@ -95,7 +110,10 @@ impl Transaction {
         let mut s = lock(&self.state);
         let first = s.statement;
         match s.participants.iter().all(|p| p.since == first) {
-            true => Some(std::mem::take(&mut s.participants).into_iter().map(|p| p.shard).collect()),
+            true => {
+                s.recovery = None;
+                Some(std::mem::take(&mut s.participants).into_iter().map(|p| p.shard).collect())
+            }
             false => None,
         }
     }
@@ -129,8 +147,7 @@ impl Transaction {
     }
 }
 
-/// 251.
-/// Nobody has begun it here.
+/// 251: nobody has begun it here.
 pub(crate) fn unknown(number: i64) -> Error {
     let text = format!("cannot continue txnId -1 for session with txnId {number}");
     Error::new(ErrorCode::NoSuchTransaction, text)
@@ -243,6 +260,16 @@ mod tests {
         assert_eq!(t.commit().unwrap(), Commit::Together { coordinator: shard("a"), all });
         t.abort();
         assert_eq!(t.commit().unwrap_err().code, ErrorCode::NoSuchTransaction);
+    }
+
+    #[test]
+    fn the_first_shard_that_has_written_can_tell_of_it() {
+        let t = Transaction::new(1, None, NOW);
+        answered(&t, "a", true);
+        assert_eq!(t.recovery_shard(), None);
+        answered(&t, "b", false);
+        answered(&t, "a", false);
+        assert_eq!(t.recovery_shard(), Some(shard("b")));
     }
 
     #[test]

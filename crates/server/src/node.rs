@@ -63,6 +63,15 @@ impl Node for Server {
     fn check_out<'a>(&'a self, ctx: &'a OpCtx, req: &'a Request<'a>) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.crud.transactions.check_out(ctx, req))
     }
+    /// Whoever coordinates has to know who has written.
+    fn append_of_transaction(&self, ctx: &OpCtx, reply: &mut DocBuilder) {
+        if self.config.cluster_role.is_none() {
+            return;
+        }
+        if let Some(read_only) = crate::transaction::has_only_read(ctx) {
+            reply.bool("readOnly", read_only);
+        }
+    }
     fn check_in(&self, ctx: &OpCtx, failed: Option<&Error>) {
         // An end that is written wrongly is no end, and what is no pipeline at all was never begun.
         let begun = |e: &&Error| {
@@ -93,6 +102,9 @@ impl Node for Server {
         Box::pin(self.replication.await_readable(ctx))
     }
 
+    fn default_read_level(&self) -> Option<ReadLevel> {
+        self.settings.rw_defaults.read_level()
+    }
     fn default_write_concern(&self) -> WriteConcern {
         let set = self.settings.rw_defaults.write_concern();
         set.unwrap_or_else(|| self.replication.implicit_write_concern())

@@ -499,8 +499,8 @@ impl Loan {
         &self.record().machine
     }
     /// `startTransaction`.
-    pub fn start(&mut self, lsid: &SessionId, number: i64) -> Result<()> {
-        self.record_mut().machine.start(lsid, number)?;
+    pub fn start(&mut self, lsid: &SessionId, number: i64, in_cluster: bool) -> Result<()> {
+        self.record_mut().machine.start(lsid, number, in_cluster)?;
         self.start_over();
         Ok(())
     }
@@ -725,6 +725,6 @@ mod tests {
         let over = [(7, 4, State::AbortedUnprepared), (8, 1, State::Committed), (9, 2, State::Prepared)];
         assert_eq!(left, over);
         let Begin::Yours(mut loan) = t.check_out(&S, Duration::ZERO) else { panic!("in use") };
-        assert!(loan.machine().proceed(&S, 4).is_err() && loan.start(&S, 5).is_ok());
+        assert!(loan.machine().proceed(&S, 4).is_err() && loan.start(&S, 5, false).is_ok());
     }
 }

@@ -5,7 +5,7 @@ use crate::change_stream;
 use crate::ctx::QueryCtx;
 use crate::expr::{Expr, ParseCtx, optimize_error};
 use crate::number::Number;
-use pando_base::{Error, Result};
+use pando_base::{Error, ErrorCode, Result};
 use pando_bson::shape::{Field, Shape, check_fields};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 
@@ -33,6 +33,25 @@ pub enum PipelineSource {
 }
 
 impl PipelineSource {
+    /// 323 for what is outside Stable API version 1.
+    pub fn check_stable(&self) -> Result<()> {
+        let name = match self {
+            PipelineSource::IndexStats => "$indexStats",
+            PipelineSource::LocalSessions(_) => "$listLocalSessions",
+            PipelineSource::Sessions(_) => "$listSessions",
+            PipelineSource::PlanCacheStats => "$planCacheStats",
+            PipelineSource::CurrentOp(_) => "$currentOp",
+            PipelineSource::CollStats(spec) if spec.iter().any(|f| f.name() != "count") => {
+                return Err(Error::new(
+                    ErrorCode::APIStrictError,
+                    "only the 'count' option to $collStats is supported in API Version 1",
+                ));
+            }
+            _ => return Ok(()),
+        };
+        let text = format!("{name} is not allowed with 'apiStrict: true' in API Version 1");
+        Err(Error::new(ErrorCode::APIStrictError, text))
+    }
     /// The stage, as it is written; `None` for a collection, which the command names.
     pub(super) fn text(&self) -> Option<DocBuf> {
         let empty = DocBuf::new();

@@ -91,6 +91,8 @@ fn group(b: &mut DocBuilder, spec: &RawDoc, ctx: &QueryCtx) {
             Value::Document(accumulator) if e.name() != "_id" => {
                 b.doc(e.name_bytes(), |b| accumulated(b, accumulator, ctx));
             }
+            // What a router says of the stage, no value of a field.
+            Value::Boolean(on) if e.name().starts_with('$') => _ = b.bool(e.name(), on),
             v => put(b, e.name_bytes(), v, ctx),
         }
     }

@@ -26,6 +26,7 @@ impl InstanceHands<'_> {
         if self.stop.is_asked() {
             return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
         }
+        self.store.before_action().await;
         match action {
             Action::Checkpoint(doc) => {
                 let put = LocalWrite::Put { ns: self.service.ns.clone(), doc: doc.clone() };
@@ -49,7 +50,7 @@ impl InstanceHands<'_> {
             Action::Read(query) => return self.store.read(&query).map(Outcome::Found),
             // There is no client who could ask for more.
             Action::Await { upto, timeout_ms, .. } => {
-                let wait = self.store.await_majority(Some(upto));
+                let wait = self.store.await_majority(Some(upto).filter(|at| !at.is_null()));
                 let limit = (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms as u64));
                 let late = || Error::new(ErrorCode::WriteConcernFailed, "waiting for replication timed out");
                 match limit {
@@ -59,6 +60,10 @@ impl InstanceHands<'_> {
             }
             Action::Call { to, body } => return self.store.call(&to, &body).await.map(Outcome::Reply),
             Action::Lock(resource, level) => {
+                // A new primary has taken it before anybody else came in.
+                if self.held.lock().unwrap_or_else(poisoned).has(&resource) {
+                    return Ok(Outcome::Done);
+                }
                 let guard = self.store.lock(&resource, level).await?;
                 self.held.lock().unwrap_or_else(poisoned).locked(resource, guard);
             }

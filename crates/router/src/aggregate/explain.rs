@@ -3,6 +3,7 @@
 use super::run::{Asked, append_part};
 use super::wire;
 use crate::Router;
+use crate::commands::{append_command, append_process};
 use crate::remote::call::read_preference;
 use crate::remote::envelope;
 use pando_base::Result;
@@ -25,21 +26,28 @@ pub(super) async fn parts(
     let q = router.query_ctx(ctx, None, asked.args.collation, asked.args.let_vars)?;
     let own = |b: &mut DocBuilder| append_part(b, asked, &stages, &q);
     let body = |target: &Target| envelope::explained(ctx, req, verbosity, target, own);
-    let replies = router.gather(ctx, targets, &read_preference(req.body)?, Retry::Idempotent, body).await?;
+    let said = router.scatter(ctx, targets, &read_preference(req.body)?, Retry::Idempotent, body).await;
+    let mut answers = Vec::with_capacity(said.len());
+    for said in said {
+        answers.push((said.shard, said.result?));
+    }
     let mut r = Reply::new();
+    append_process(router, &mut r.body);
     r.body.str("mergeType", "mongos");
     r.body.doc("splitPipeline", |d| {
         d.raw_array("shardsPart", &stages);
         d.raw_array("mergerPart", &split.merger.spelled());
     });
     r.body.doc("shards", |d| {
-        for (shard, reply) in &replies {
+        for (shard, answer) in &answers {
             d.doc(shard.as_str(), |d| {
-                for e in crate::remote::own_fields(reply) {
-                    d.elem(e);
+                d.str("host", &answer.host);
+                for name in ["explainVersion", "stages", "queryPlanner", "executionStats"] {
+                    answer.reply.elem(name).into_iter().for_each(|e| _ = d.elem(e));
                 }
             });
         }
     });
+    append_command(&mut r.body, req);
     Ok(r)
 }

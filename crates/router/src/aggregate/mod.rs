@@ -4,11 +4,13 @@
 //! * [`wire`] — how the shards' part is written;
 //! * [`foreign`] — what the merging part reads besides;
 //! * [`change_stream`] — events of all shards in one order;
+//! * [`distribution`] — how much of what is sharded each shard has;
 //! * [`explain`] — what each would do;
 //! * `writing`, `out` — results that become documents;
 //! * [`run`] — the commands, and the cursor that merges.
 
 pub(crate) mod change_stream;
+pub(crate) mod distribution;
 pub(crate) mod explain;
 pub(crate) mod foreign;
 mod out;

@@ -2,11 +2,12 @@
 
 use super::prelude::*;
 use crate::aggregate::run::Asked;
-use crate::config::VERSION;
+use crate::config::{GIT_VERSION, VERSION};
 use crate::remote::call::read_preference;
 use crate::remote::own_fields;
 use crate::remote::stale::Tries;
 use crate::write::targeting::{Goes, of_delete, of_point, of_update};
+use pando_command::explained;
 use pando_metadata_cache::{Route, Target};
 use pando_request::read::explain::Explained;
 use pando_request::{ExplainArgs, FindArgs};
@@ -44,6 +45,10 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
         match router.gather(ctx, &targets, &preference, Retry::Idempotent, body).await {
             Err(e) if tries.again(router, ctx, &route, &e).await => {}
             Err(e) => return Err(e),
+            // On a view it is a pipeline, which one shard explains.
+            Ok(replies) if replies.iter().any(|(_, r)| r.elem("stages").is_some()) => {
+                return Ok(replies.first().map(|(_, r)| handed_on(r)).unwrap_or_default());
+            }
             Ok(replies) => return Ok(reply(router, &inner, stage_of(&command, replies.len()), &replies)),
         }
     }
@@ -104,15 +109,37 @@ fn reply(router: &Router, inner: &Request<'_>, stage: &str, replies: &[(ShardId,
     if replies.iter().any(|(_, r)| r.elem("executionStats").is_some()) {
         b.doc("executionStats", |d| execution(d, stage, replies));
     }
-    b.doc("serverInfo", |d| {
-        d.str("host", &router.config.host.facts().hostname).i32("port", i32::from(router.config.port));
-        d.str("version", VERSION).str("gitVersion", crate::config::GIT_VERSION);
-    });
-    b.doc("command", |d| _ = d.elems_of(inner.body));
+    append_process(router, b);
+    append_command(b, inner);
     r
 }
 
+/// Who explains: this router.
+pub(crate) fn append_process(router: &Router, b: &mut DocBuilder) {
+    let facts = router.config.host.facts();
+    let process = explained::Process {
+        host: &facts.hostname,
+        port: router.config.port,
+        version: VERSION,
+        git_version: GIT_VERSION,
+        params: &router.instance.params,
+    };
+    process.append(b);
+}
+
+/// The command that is explained.
+pub(crate) fn append_command(b: &mut DocBuilder, inner: &Request<'_>) {
+    b.doc("command", |d| {
+        let generic = |name: &[u8]| name != b"$db" && pando_command::generic_args::is_generic(name);
+        inner.body.iter().filter(|e| !generic(e.name_bytes())).for_each(|e| _ = d.elem(e));
+        if inner.body.elem("$db").is_none() {
+            d.str("$db", inner.db);
+        }
+    });
+}
+
 fn planner_of(router: &Router, d: &mut DocBuilder, shard: &ShardId, reply: &RawDoc) {
+    reply.elem("explainVersion").into_iter().for_each(|e| _ = d.elem(e));
     d.str("shardName", shard.as_str()).str("connectionString", &super::raw::address(router, shard));
     reply.elem("serverInfo").into_iter().for_each(|e| _ = d.elem(e));
     if let Some(planner) = reply.get("queryPlanner").and_then(|v| v.as_doc()) {

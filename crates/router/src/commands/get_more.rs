@@ -3,6 +3,7 @@
 use super::prelude::*;
 use crate::cursors::Wanted;
 use crate::cursors::reply::append_batch;
+use pando_command::fail_get_more;
 use pando_request::GetMoreArgs;
 
 pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -12,6 +13,12 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
     let ns = Namespace::unchecked(req.db, args.coll);
     let txn_number = ctx.txn_number.filter(|_| ctx.in_txn());
     let mut pin = router.cursors.pin(args.id, &ns, ctx.lsid.as_ref(), txn_number, ctx.op_id)?;
+    if pin.body().is_change_stream() {
+        ctx.set_change_stream();
+    }
+    if let Some(wanted) = fail_get_more::after_checkout(ctx) {
+        return Err(wanted);
+    }
     let max_time_ms = ctx.max_time_ms.filter(|ms| *ms > 0);
     if ctx.max_time_ms.is_some() && !pin.info.await_data {
         pin.park(ctx.env().clock.mono());

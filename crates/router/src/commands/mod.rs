@@ -26,8 +26,10 @@ mod transactions;
 mod update;
 mod views;
 
+pub(crate) use explain::{append_command, append_process};
+
 use crate::Router;
-use pando_command::{COMMANDS, Handler, Registry, Roles};
+use pando_command::{COMMANDS, Handler, Registry, Roles, everywhere};
 
 macro_rules! handlers {
     ($($name:literal => $($handler:ident)::+;)*) => {
@@ -46,6 +48,7 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "balancerStop" => sharding::on_config::balancer_stop;
     "buildInfo" => process::about::build_info;
     "bulkWrite" => bulk_write::run;
+    "checkMetadataConsistency" => sharding::check_metadata_consistency::run;
     "clearJumboFlag" => sharding::chunks::clear_jumbo_flag;
     "collMod" => define::coll_mod::run;
     "collStats" => list::stats::of_collection;
@@ -60,18 +63,21 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "create" => define::create::run;
     "createIndexes" => define::create_indexes::run;
     "createRole" => of_config::write;
+    "createSearchIndexes" => everywhere::search_indexes::run;
     "createUser" => of_config::write;
     "currentOp" => process::operations::current;
     "dataSize" => list::stats::of_collection;
     "dbStats" => list::stats::of_database;
     "delete" => delete::run;
     "distinct" => distinct::run;
+    "driverOIDTest" => everywhere::driver_oid_test::run;
     "drop" => define::drop::run;
     "dropAllRolesFromDatabase" => of_config::write;
     "dropAllUsersFromDatabase" => of_config::write;
     "dropDatabase" => define::drop_database::run;
     "dropIndexes" => define::drop_indexes::run;
     "dropRole" => of_config::write;
+    "dropSearchIndex" => everywhere::search_indexes::run;
     "dropUser" => of_config::write;
     "echo" => process::refused::echo;
     "enableSharding" => sharding::enable_sharding::run;
@@ -81,6 +87,7 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "find" => find::run;
     "findAndModify" => find_and_modify::run;
     "flushRouterConfig" => sharding::known::flush;
+    "fsync" => process::fsync::run;
     "getClusterParameter" => of_config::read;
     "getCmdLineOpts" => process::about::command_line;
     "getDefaultRWConcern" => of_config::read;
@@ -108,7 +115,9 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "listCommands" => process::about::list_commands;
     "listDatabases" => list::list_databases::run;
     "listIndexes" => list::cursors::indexes;
+    "listSearchIndexes" => everywhere::search_indexes::run;
     "listShards" => sharding::shards::list;
+    "logMessage" => everywhere::log_message::run;
     "logRotate" => process::about::rotate_log;
     "logout" => process::about::nothing;
     "mapReduce" => map_reduce::run;
@@ -122,6 +131,9 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "planCacheListFilters" => on_owners::plan_cache;
     "planCacheSetFilter" => on_owners::plan_cache;
     "refineCollectionShardKey" => sharding::refine_key::run;
+    "profile" => process::profile::run;
+    "reapLogicalSessionCacheNow" => process::about::nothing;
+    "refreshLogicalSessionCacheNow" => process::sessions::tell;
     "refreshSessions" => process::sessions::refresh;
     "removeShard" => sharding::shards::remove;
     "removeShardFromZone" => sharding::on_config::remove_shard_from_zone;
@@ -133,20 +145,30 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "rolesInfo" => of_config::read;
     "serverStatus" => process::server_status::run;
     "setClusterParameter" => sharding::on_config::set_cluster_parameter;
-    "setDefaultRWConcern" => of_config::write;
+    "setDefaultRWConcern" => of_config::set_concern_defaults;
     "setFeatureCompatibilityVersion" => of_config::write;
     "setParameter" => process::parameters::set;
     "setUserWriteBlockMode" => sharding::on_config::set_user_write_block_mode;
     "shardCollection" => sharding::shard_collection::run;
     "shutdown" => process::operations::shutdown;
+    "sleep" => everywhere::sleep::run;
     "split" => sharding::chunks::split;
     "startSession" => process::sessions::start;
+    "testDeprecation" => everywhere::test_api::run;
+    "testDeprecationInVersion2" => everywhere::test_api::run;
+    "testRemoval" => everywhere::test_api::run;
+    "testVersion2" => everywhere::test_api::run;
+    "testVersions1And2" => everywhere::test_api::run;
     "update" => update::run;
     "updateRole" => of_config::write;
+    "updateSearchIndex" => everywhere::search_indexes::run;
     "updateUser" => of_config::write;
     "updateZoneKeyRange" => sharding::on_config::update_zone_key_range;
     "usersInfo" => of_config::read;
     "validate" => on_owners::validate;
+    "validateDBMetadata" => list::validate_db_metadata::run;
+    "waitForFailPoint" => everywhere::wait_for_fail_point::run;
+    "whatsmysni" => everywhere::whatsmysni::run;
     "whatsmyuri" => process::about::my_uri;
 };
 

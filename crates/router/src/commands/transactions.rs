@@ -50,7 +50,14 @@ pub(super) async fn commit(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Re
         }
         Commit::Together { coordinator, all } => {
             let body = coordinate(ctx, &req, &all);
-            Ok(handed_on(&tell(router, ctx, &coordinator, &body).await?.reply))
+            let told = tell(router, ctx, &coordinator, &body).await.map_err(Error::from);
+            if let (Err(e), Some(lsid)) = (&told, ctx.lsid)
+                && e.code == ErrorCode::CommandNotSupported
+            {
+                // It will not be committed, and nobody is to wait for its locks.
+                router.abort_in_background(lsid, transaction.number, transaction.abort());
+            }
+            Ok(handed_on(&told?.reply))
         }
     }
 }
@@ -68,14 +75,13 @@ fn coordinate(ctx: &OpCtx, req: &Request<'_>, all: &[ShardId]) -> DocBuf {
 
 /// Another router began it: a shard that took part knows what became of it.
 async fn recover(router: &Router, ctx: &OpCtx, req: &Request<'_>) -> Result<Reply> {
-    let token = req.body.get("recoveryToken").and_then(|v| v.as_doc());
-    let shard = token.and_then(|t| t.get("recoveryShardId")?.as_str().map(ShardId::new));
-    let Some(shard) = shard else {
-        // It may have been committed: nobody may take this for a transaction that never was.
-        return Err(Error::location(
-            50940,
-            "cannot recover the transaction decision without a recoveryToken",
-        ));
+    let Some(token) = req.body.get("recoveryToken").and_then(|v| v.as_doc()) else {
+        return Err(Error::location(50940, "cannot commit with no participants"));
+    };
+    let Some(shard) = token.get("recoveryShardId").and_then(|v| v.as_str().map(ShardId::new)) else {
+        let text =
+            "Recovery token is empty, meaning the transaction only performed reads and can be safely retried";
+        return Err(Error::new(ErrorCode::NoSuchTransaction, text));
     };
     let body = coordinate(ctx, req, &[]);
     Ok(handed_on(&tell(router, ctx, &shard, &body).await?.reply))

@@ -15,6 +15,7 @@ fn is_of_every_reply(name: &str) -> bool {
             | "$replData"
             | "lastCommittedOpTime"
             | "topologyVersion"
+            | "readOnly"
     )
 }
 

@@ -9,7 +9,7 @@
 
 use super::targeting::Goes;
 use crate::remote::stale::{self, Stale};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
 use pando_metadata_cache::Target;
 use pando_routing::ShardId;
@@ -43,6 +43,8 @@ struct Statement {
 /// See the module text.
 pub(crate) struct Batch {
     ordered: bool,
+    /// Of each statement, where that is known.
+    bytes: Vec<usize>,
     statements: Vec<Statement>,
     /// Whatever is left is not to be done.
     ended: bool,
@@ -68,7 +70,16 @@ impl Batch {
     pub(crate) fn new(statements: usize, ordered: bool) -> Batch {
         let new = || Statement { state: State::Ready, done: BTreeSet::new(), back: false };
         let statements = (0..statements).map(|_| new()).collect();
-        Batch { ordered, statements, ended: false, stale: None, outcome: Outcome::default() }
+        let bytes = Vec::new();
+        Batch { ordered, bytes, statements, ended: false, stale: None, outcome: Outcome::default() }
+    }
+    /// The same, whose groups fit into messages.
+    pub(crate) fn of_sizes(bytes: Vec<usize>, ordered: bool) -> Batch {
+        let new = Batch::new(bytes.len(), ordered);
+        Batch { bytes, ..new }
+    }
+    fn bytes_of(&self, i: usize) -> usize {
+        self.bytes.get(i).copied().unwrap_or(0)
     }
     pub(crate) fn is_over(&self) -> bool {
         self.ended || self.statements.iter().all(|s| matches!(s.state, State::Done | State::Failed))
@@ -88,7 +99,7 @@ impl Batch {
         &mut self,
         mut goes: impl FnMut(usize) -> Result<Goes>,
     ) -> (Vec<Group>, Option<usize>) {
-        let mut groups: Vec<Group> = Vec::new();
+        let (mut groups, mut used): (Vec<Group>, Vec<usize>) = (Vec::new(), Vec::new());
         let mut alone = None;
         for i in 0..self.statements.len() {
             if self.ended {
@@ -125,14 +136,18 @@ impl Batch {
                     break;
                 }
             }
-            let several = left.len() > 1;
-            self.statements[i].state = State::Sent(left.len());
-            for target in left {
-                match groups.iter_mut().find(|g| g.target == target) {
-                    Some(group) => group.statements.push(i),
-                    None => groups.push(Group { target, statements: vec![i] }),
+            // A message has an envelope beside what the client has sent; the next round has room for the rest.
+            let bytes = self.bytes_of(i);
+            let is_full = |used: usize| used + bytes > limits::ROUTER_WRITE_GROUP_BYTES_MAX;
+            if groups.iter().zip(&used).any(|(g, used)| is_full(*used) && left.contains(&g.target)) {
+                match self.ordered {
+                    true => break,
+                    false => continue,
                 }
             }
+            let several = left.len() > 1;
+            self.statements[i].state = State::Sent(left.len());
+            left.into_iter().for_each(|target| add(&mut groups, &mut used, target, (i, bytes)));
             if self.ordered && several {
                 break;
             }
@@ -246,6 +261,20 @@ impl Batch {
             if self.statements[i].state == State::Ready && !self.ended {
                 self.fail(i, error_of(i, e));
             }
+        }
+    }
+}
+
+/// Puts a statement of so many bytes with others for the same shard. `used`: the bytes of each group.
+fn add(groups: &mut Vec<Group>, used: &mut Vec<usize>, target: Target, (i, bytes): (usize, usize)) {
+    match groups.iter().position(|g| g.target == target) {
+        Some(at) => {
+            groups[at].statements.push(i);
+            used[at] += bytes;
+        }
+        None => {
+            groups.push(Group { target, statements: vec![i] });
+            used.push(bytes);
         }
     }
 }
@@ -395,6 +424,27 @@ mod tests {
         assert_eq!(b.round(go(plan)), (vec![], Some(1)));
         let mut b = Batch::new(3, false);
         assert_eq!(shape(&next(&mut b, plan)), "a[0, 2]");
+    }
+
+    #[test]
+    fn what_does_not_fit_into_one_message_goes_in_several() {
+        let third = limits::ROUTER_WRITE_GROUP_BYTES_MAX / 3;
+        let plan: &[&[&str]] = &[&["a"], &["a"], &["b"], &["a"], &["a"]];
+        for (ordered, expected) in
+            [(true, ["a[0, 1]", "b[2]", "a[3, 4]"]), (false, ["a[0, 1, 3] b[2]", "a[4]", ""])]
+        {
+            let mut b = Batch::of_sizes(vec![third; 5], ordered);
+            let mut seen = Vec::new();
+            while !b.is_over() {
+                let groups = next(&mut b, plan);
+                seen.push(shape(&groups));
+                groups.iter().for_each(|g| b.heard(g, &doc(r#"{"n": 1}"#), "d.c"));
+            }
+            seen.resize(3, String::new());
+            assert_eq!(seen, expected);
+        }
+        let mut b = Batch::of_sizes(vec![3 * third + 100; 2], true);
+        assert_eq!(shape(&next(&mut b, &[&["a"], &["a"]])), "a[0]");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Carries a command of several writes out: rounds of groups, each with what the caches know by then.
 
-use super::batch::{Batch, Group};
+use super::batch::{Batch, Group, Outcome};
 use super::targeting::Goes;
 use super::without_key;
 use crate::remote::Shards;
@@ -102,7 +102,8 @@ impl Writes<'_> {
         req: &Request<'_>,
         goes: impl Fn(&Route, usize) -> Result<Goes>,
     ) -> Result<Batch> {
-        let mut batch = Batch::new(self.docs.len(), self.args.ordered);
+        let sizes = self.docs.iter().map(|doc| doc.byte_len()).collect();
+        let mut batch = Batch::of_sizes(sizes, self.args.ordered);
         let mut tries = Tries::default();
         while !batch.is_over() {
             ctx.check_interrupt()?;
@@ -133,6 +134,9 @@ impl Writes<'_> {
                     batch.give_up(&e);
                 }
             }
+        }
+        if envelope::is_unacknowledged(ctx) {
+            batch.outcome = Outcome::default();
         }
         Ok(batch)
     }
@@ -171,17 +175,10 @@ impl Shards {
         if let Some(primary) = primary {
             b.str("primaryShardId", primary);
         }
-        append_majority(&mut b);
+        envelope::append_majority(&mut b);
         b.str("$db", "admin");
         let answer = self.call_config(ctx, &b.finish(), Retry::Idempotent).await?;
         self.catalog.forget_database(name);
         Ok(answer.reply)
     }
-}
-
-/// What changes the cluster is of a majority.
-pub(crate) fn append_majority(b: &mut DocBuilder) {
-    b.doc("writeConcern", |d| {
-        d.str("w", "majority").i32("wtimeout", 60_000);
-    });
 }

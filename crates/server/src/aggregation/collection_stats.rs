@@ -2,6 +2,7 @@
 //! first stages of an aggregation or of a sub-pipeline.
 
 use crate::Config;
+use crate::sharding::Sharding;
 use crate::statistics::sizes::{append_series_storage, append_storage, int, space_of};
 use crate::statistics::top::Top;
 use crate::timeseries::OpenBuckets;
@@ -21,6 +22,8 @@ pub(crate) struct CollectionStatsStages {
     pub(crate) top: Arc<Top>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) config: Arc<Config>,
+    /// What is of a shard says so.
+    pub(crate) sharding: Option<Arc<Sharding>>,
     pub(crate) open_buckets: Arc<OpenBuckets>,
 }
 
@@ -40,6 +43,11 @@ impl CollectionStatsStages {
         }))
     }
 
+    /// Which shard of a cluster this is.
+    pub(crate) fn shard_name(&self) -> Option<&str> {
+        self.sharding.as_ref()?.shard_name()
+    }
+
     /// `$collStats`.
     pub(crate) fn coll_stats(
         &self,
@@ -53,6 +61,9 @@ impl CollectionStatsStages {
         };
         let mut b = DocBuilder::with_capacity(1024);
         b.str("ns", ns.as_str());
+        if let Some(shard) = self.shard_name() {
+            b.str("shard", shard);
+        }
         b.str("host", &self.config.host_port());
         b.date("localTime", self.clock.wall_ms());
         if spec.elem("latencyStats").is_some() {
@@ -111,6 +122,9 @@ impl CollectionStatsStages {
                 d.i64("ops", i.state.accesses.load(Relaxed) as i64);
                 d.date("since", i.state.since_ms.load(Relaxed));
             });
+            if let Some(shard) = self.shard_name() {
+                b.str("shard", shard);
+            }
             if building {
                 b.bool("building", true);
             }

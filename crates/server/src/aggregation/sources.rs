@@ -1,56 +1,22 @@
-//! Documents of the first stages that read no collection: `$currentOp`, `$listSessions`, `$listLocalSessions`.
+//! `$currentOp`: what is asked for, and operations as rows of a cluster.
 
 use crate::statistics::operations::Want;
-use pando_auth::UserName;
-use pando_base::{Error, ErrorCode, Result, SessionId};
+use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::OpCtx;
-use pando_oplog::session::lsid_doc;
-use pando_session::Sessions;
-use std::time::Duration;
 
-/// The sessions that this node knows: the caller's own, those of users that are named, or everybody's.
-pub(super) fn sessions(
-    known: &Sessions,
-    ctx: &OpCtx,
-    stage: &'static str,
-    spec: &RawDoc,
-) -> Result<Vec<DocBuf>> {
-    let all_users = match spec.get("allUsers") {
-        None => false,
-        Some(Value::Boolean(b)) => b,
-        Some(v) => {
-            return Err(pando_command::request::wrong_type(stage, "allUsers", &v, &["bool"]));
+/// An operation as a router shows it beside those of other shards: its number says where it is to be killed.
+pub(super) fn of_shard(row: &RawDoc, shard: &str) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(row.byte_len() + 64);
+    b.str("shard", shard);
+    for e in row {
+        match (e.name(), e.value()) {
+            ("opid", v) => drop(b.str("opid", &format!("{shard}:{v}"))),
+            ("client", v) => drop(b.value("client_s", v)),
+            _ => drop(b.elem(e)),
         }
-    };
-    let named: Vec<[u8; 32]> = spec.get("users").and_then(|v| v.as_array()).map(digests).unwrap_or_default();
-    if !named.is_empty() && all_users {
-        return Err(Error::new(
-            ErrorCode::UnsupportedFormat,
-            format!("{stage} may not specify {{allUsers:true}} and {{users:[...]}} at the same time"),
-        ));
     }
-    let wall = ctx.env().clock.wall_ms();
-    let own = ctx.owner().filter(|_| !all_users);
-    let mut rows = known.all(ctx.env().clock.mono());
-    match named.is_empty() {
-        true => rows.retain(|(id, _)| own.is_none_or(|own| id.uid == own)),
-        false => rows.retain(|(id, _)| named.contains(&id.uid)),
-    }
-    let row = |(id, idle): (SessionId, Duration)| {
-        let mut b = DocBuilder::with_capacity(128);
-        b.raw_doc("_id", &lsid_doc(&id));
-        b.date("lastUse", wall - idle.as_millis() as i64);
-        b.finish()
-    };
-    Ok(rows.into_iter().map(row).collect())
-}
-
-/// Of `[{user: .., db: ..}, ..]`.
-fn digests(users: &RawDoc) -> Vec<[u8; 32]> {
-    let text = |d: &RawDoc, name: &str| d.get(name).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
-    let of = |d: &RawDoc| UserName::new(text(d, "user"), text(d, "db")).digest();
-    users.iter().filter_map(|e| e.value().as_doc()).map(of).collect()
+    b.finish()
 }
 
 /// What a `$currentOp` asks for.
@@ -92,4 +58,17 @@ pub(super) fn wanted_operations(ctx: &OpCtx, spec: &RawDoc) -> Result<Want> {
         }
     }
     Ok(want)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_bson::doc;
+
+    #[test]
+    fn an_operation_of_a_shard_is_known_by_the_shards_name() {
+        let row = doc! { "type": "op", "opid": 7, "client": "h:1", "ns": "d.c" };
+        let shown = doc! { "shard": "s0", "type": "op", "opid": "s0:7", "client_s": "h:1", "ns": "d.c" };
+        assert_eq!(of_shard(&row.to_raw(), "s0"), shown.to_raw());
+    }
 }

@@ -8,6 +8,7 @@ use pando_command::request::wrong_type;
 use pando_query::timeseries::index_on_buckets;
 use pando_repl::topology::commit_quorum::CommitQuorum;
 use pando_request::CreateIndexesArgs;
+use pando_routing::ShardKey;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = CreateIndexesArgs::parse(&req)?;
@@ -45,6 +46,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if !ctx.in_txn() {
         server.upkeep.index_builds.make_entries().await?;
     }
+    if let Some(key) = server.access.sharded_by(&ns) {
+        specs.iter().try_for_each(|spec| check_unique(&key, spec))?;
+    }
     let done = server.access.create_indexes(ctx, &ns, &specs, &quorum).await?;
     ctx.wrote(done.last);
     let mut r = Reply::new();
@@ -71,6 +75,16 @@ fn check_form(ns: &Namespace, specs: &[&RawDoc]) -> Result<()> {
         return Err(Error::bad_value("Must specify at least one index to create"));
     }
     IndexSpec::check_forms(specs)
+}
+
+/// On a shard an index sees a part of the documents only: it keeps those different that can be on no other shard (67).
+fn check_unique(key: &ShardKey, spec: &RawDoc) -> Result<()> {
+    let pattern = spec.get("key").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
+    if !spec.get("unique").is_some_and(|v| v.is_truthy()) || key.allows_unique(pattern) {
+        return Ok(());
+    }
+    let text = format!("cannot create unique index over {pattern} with shard key pattern {}", key.pattern());
+    Err(Error::new(ErrorCode::CannotCreateIndex, text))
 }
 
 /// A number of members that hold data, or a name for some of them.

@@ -4,7 +4,7 @@ use super::prelude::*;
 use crate::cursors::batch::Batch;
 use crate::cursors::parked::{More, ParkedCursor, Until};
 use pando_base::OpTime;
-use pando_command::{Next, Node, Registry};
+use pando_command::{Next, Node, Registry, fail_get_more};
 use pando_repl::data::metadata::append_op_time;
 use pando_request::GetMoreArgs;
 use pando_session::{Asked, Pinned};
@@ -28,8 +28,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     if pin.body().is_change_stream() {
         ctx.set_change_stream();
     }
-    if let Some(data) = after_checkout(server, ctx) {
-        return Err(data);
+    if let Some(wanted) = fail_get_more::after_checkout(ctx) {
+        return Err(wanted);
     }
     if ctx.max_time_ms.is_some() && !pin.info.await_data {
         // A refused option leaves the cursor as it was.
@@ -164,19 +164,4 @@ fn with_committed(req: &Request<'_>, committed: OpTime) -> DocBuf {
         }
     }
     b.finish()
-}
-
-/// The fail point that drivers' change-stream tests use. Members, who read each other's logs all the time, don't count.
-fn after_checkout(server: &Server, ctx: &OpCtx) -> Option<Error> {
-    let point = server.instance.fail_points.get("failGetMoreAfterCursorCheckout")?;
-    let data = point.check(&*ctx.env().rng, |_| !ctx.client.is_internal())?;
-    if data.get("closeConnection").is_some_and(|v| v.is_truthy()) {
-        ctx.close_connection();
-    }
-    let code = data.get("errorCode").and_then(|v| v.as_i64()).unwrap_or(11601) as i32;
-    let mut e = Error::location(code, "Hit the 'failGetMoreAfterCursorCheckout' failpoint");
-    for label in data.get("errorLabels").and_then(|v| v.as_array()).into_iter().flatten() {
-        e = e.with_label(label.value().as_str().unwrap_or_default());
-    }
-    Some(e)
 }

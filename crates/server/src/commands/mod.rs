@@ -33,7 +33,6 @@ mod delete;
 mod demo_workflow;
 mod diagnostic_data;
 pub(crate) mod distinct;
-mod driver_oid_test;
 mod drop;
 mod drop_database;
 mod drop_indexes;
@@ -68,7 +67,6 @@ mod list_databases;
 mod list_indexes;
 mod lock_info;
 mod log_application_message;
-mod log_message;
 mod log_rotate;
 mod map_reduce;
 mod no_op;
@@ -87,7 +85,6 @@ mod repl_set_request_votes;
 mod repl_set_test;
 mod rotate_certificates;
 mod rw_concern;
-mod search_indexes;
 mod server_status;
 mod session_records;
 mod sessions;
@@ -96,9 +93,7 @@ mod set_parameter;
 mod sharding_state;
 mod shardsvr;
 mod shutdown;
-mod sleep;
 mod split_vector;
-mod test_api;
 mod top;
 mod traffic;
 mod transactions;
@@ -106,13 +101,11 @@ mod update;
 mod user_write_block;
 mod validate;
 mod validate_db_metadata;
-mod wait_for_fail_point;
-mod whatsmysni;
 mod whatsmyuri;
 
 use crate::Server;
 use pando_base::{Result, Uuid};
-use pando_command::{COMMANDS, Handler, OpCtx, Registry, Request, Roles};
+use pando_command::{COMMANDS, Handler, OpCtx, Registry, Request, Roles, everywhere};
 
 macro_rules! handlers {
     ($($name:literal => $($handler:ident)::+;)*) => {
@@ -187,12 +180,13 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "connPoolSync" => conn_pool_stats::sync;
     "connectionStatus" => connection_status::run;
     "convertToCapped" => convert_to_capped::run;
+    "coordinateCommitTransaction" => transactions::coordinate;
     "count" => count::run;
     "cpuload" => cpu_load::run;
     "create" => create::run;
     "createIndexes" => create_indexes::run;
     "createRole" => principals::role::create;
-    "createSearchIndexes" => search_indexes::run;
+    "createSearchIndexes" => everywhere::search_indexes::run;
     "createUser" => principals::user::create;
     "currentOp" => current_op::run;
     "dataSize" => data_size::run;
@@ -200,7 +194,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "dbStats" => db_stats::run;
     "delete" => delete::run;
     "distinct" => distinct::run;
-    "driverOIDTest" => driver_oid_test::run;
+    "driverOIDTest" => everywhere::driver_oid_test::run;
     "drop" => drop::run;
     "dropAllRolesFromDatabase" => principals::drop::all_roles;
     "dropAllUsersFromDatabase" => principals::drop::all_users;
@@ -208,7 +202,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "dropDatabase" => drop_database::run;
     "dropIndexes" => drop_indexes::run;
     "dropRole" => principals::drop::role;
-    "dropSearchIndex" => search_indexes::run;
+    "dropSearchIndex" => everywhere::search_indexes::run;
     "dropUser" => principals::drop::user;
     "echo" => echo::run;
     "emptycapped" => capped_tests::empty;
@@ -252,10 +246,10 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "listCommands" => list_commands::run;
     "listDatabases" => list_databases::run;
     "listIndexes" => list_indexes::run;
-    "listSearchIndexes" => search_indexes::run;
+    "listSearchIndexes" => everywhere::search_indexes::run;
     "lockInfo" => lock_info::run;
     "logApplicationMessage" => log_application_message::run;
-    "logMessage" => log_message::run;
+    "logMessage" => everywhere::log_message::run;
     "logRotate" => log_rotate::run;
     "logout" => principals::sasl::logout;
     "makeSnapshot" => repl_set_test::snapshot;
@@ -308,30 +302,30 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "setUserWriteBlockMode" => user_write_block::run;
     "shardingState" => shardsvr::state;
     "shutdown" => shutdown::run;
-    "sleep" => sleep::run;
+    "sleep" => everywhere::sleep::run;
     "splitChunk" => shardsvr::split;
     "splitVector" => split_vector::run;
     "startRecordingTraffic" => traffic::start;
     "startSession" => sessions::start;
     "stopRecordingTraffic" => traffic::stop;
-    "testDeprecation" => test_api::run;
-    "testDeprecationInVersion2" => test_api::run;
-    "testRemoval" => test_api::run;
-    "testVersion2" => test_api::run;
-    "testVersions1And2" => test_api::run;
+    "testDeprecation" => everywhere::test_api::run;
+    "testDeprecationInVersion2" => everywhere::test_api::run;
+    "testRemoval" => everywhere::test_api::run;
+    "testVersion2" => everywhere::test_api::run;
+    "testVersions1And2" => everywhere::test_api::run;
     "top" => top::run;
     "update" => update::run;
     "updateRole" => principals::role::update;
-    "updateSearchIndex" => search_indexes::run;
+    "updateSearchIndex" => everywhere::search_indexes::run;
     "updateUser" => principals::user::update;
     "usersInfo" => principals::users_info::run;
     "validate" => validate::run;
     "validateDBMetadata" => validate_db_metadata::run;
     "voteAbortIndexBuild" => index_build_votes::vote_abort;
     "voteCommitIndexBuild" => index_build_votes::vote;
-    "waitForFailPoint" => wait_for_fail_point::run;
+    "waitForFailPoint" => everywhere::wait_for_fail_point::run;
     "waitForOngoingChunkSplits" => no_op::run;
-    "whatsmysni" => whatsmysni::run;
+    "whatsmysni" => everywhere::whatsmysni::run;
     "whatsmyuri" => whatsmyuri::run;
 };
 
@@ -339,6 +333,8 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
 pub fn registry() -> Registry<Server> {
     Registry::new(Roles::D, COMMANDS, HANDLERS, authorization::CHECKS)
 }
+
+pub(crate) use shardsvr::ddl::steps::own_step;
 
 /// `create` as part of another operation, with the UUID that the collection is to have.
 pub(crate) async fn create_as(

@@ -1,4 +1,4 @@
-//! `prepareTransaction`, `commitTransaction`, `abortTransaction`: the end of a multi-document transaction.
+//! `prepareTransaction`, `commitTransaction`, `abortTransaction`, `coordinateCommitTransaction`: the end of a multi-document transaction.
 
 use super::prelude::*;
 use pando_command::transaction_rules::check_is_within;
@@ -28,4 +28,31 @@ pub(super) async fn abort(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Res
     check_is_within("abortTransaction", &ctx.args)?;
     server.crud.transactions.abort(ctx).await?;
     Ok(Reply::new())
+}
+
+/// Without participants a router asks what became of a transaction that another one has committed.
+pub(super) async fn coordinate(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let mut participants = None;
+    for arg in req.args("coordinateCommitTransaction") {
+        match arg.name() {
+            "participants" => participants = Some(arg.array()?),
+            _ => return Err(arg.unknown()),
+        }
+    }
+    ctx.arguments_read()?;
+    check_is_within("coordinateCommitTransaction", &ctx.args)?;
+    match participants {
+        None => Err(Error::location(
+            40414,
+            "BSON field 'coordinateCommitTransaction.participants' is missing but a required field",
+        )),
+        Some(list) if !list.is_empty() => Err(Error::new(
+            ErrorCode::CommandNotSupported,
+            "commits of transactions that have written on several shards are not supported by this server",
+        )),
+        Some(_) => {
+            server.crud.transactions.recover(ctx).await?;
+            Ok(Reply::new())
+        }
+    }
 }

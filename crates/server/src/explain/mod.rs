@@ -8,7 +8,7 @@ use crate::read::{Reads, STEPS_PER_TURN, distinct};
 use pando_access::{Acquisition, Collection};
 use pando_base::{Error, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
-use pando_command::{OpCtx, Param, Params};
+use pando_command::{OpCtx, Params, explained};
 use pando_query::exec::{Executor, Quota, Step};
 use pando_query::plan::explain::{Top, execution_stats, query_planner};
 use pando_query::plan::{PlanNode, Query, QueryKind};
@@ -246,33 +246,14 @@ pub(crate) fn append_tail(
             d.str("$db", db);
         }
     });
-    b.doc("serverInfo", |d| {
-        d.str("host", &config.host.facts().hostname);
-        d.i32("port", i32::from(config.port));
-        d.str("version", VERSION);
-        d.str("gitVersion", GIT_VERSION);
-    });
-    b.doc("serverParameters", |d| {
-        let mut put = |name: &str, n: i64| {
-            d.bson(name, &small(n));
-        };
-        // What feeds the pipelines of a `$facet` is no parameter here.
-        put("internalQueryFacetBufferSizeBytes", 100 << 20);
-        for param in [
-            Param::internalQueryFacetMaxOutputDocSizeBytes,
-            Param::internalLookupStageIntermediateDocumentMaxSizeBytes,
-            Param::internalDocumentSourceGroupMaxMemoryBytes,
-            Param::internalQueryMaxBlockingSortMemoryUsageBytes,
-        ] {
-            put(param.name(), params.int(param));
-        }
-        put("internalQueryProhibitBlockingMergeOnMongoS", 0);
-        for param in
-            [Param::internalQueryMaxAddToSetBytes, Param::internalDocumentSourceSetWindowFieldsMaxMemoryBytes]
-        {
-            put(param.name(), params.int(param));
-        }
-    });
+    let process = explained::Process {
+        host: &config.host.facts().hostname,
+        port: config.port,
+        version: VERSION,
+        git_version: GIT_VERSION,
+        params,
+    };
+    process.append(b);
 }
 
 fn small(n: i64) -> pando_bson::Bson {

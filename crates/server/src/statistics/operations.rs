@@ -4,9 +4,10 @@ use crate::Config;
 use crate::cursors::OpenCursors;
 use pando_access::{Index, Maintenance, OpenTxn, Phase, PreparedView};
 use pando_base::{Namespace, Timestamp};
-use pando_bson::{DocBuf, DocBuilder, RawDoc};
-use pando_command::{ActiveOp, Client, Instance, OpCtx, locks, slow};
+use pando_bson::{DocBuf, DocBuilder};
+use pando_command::{ActiveOp, Client, Instance, OpCtx};
 use pando_oplog::session::lsid_doc;
+use pando_session::operations::{self, append_application, iso};
 use pando_session::retryable::Retryable;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
@@ -77,77 +78,14 @@ fn client_owner(client: &Client) -> Option<[u8; 32]> {
     client.login().user().map(|user| user.name.digest())
 }
 
+/// What a client is doing.
 fn row(host: &str, client: &Client, op: Option<&ActiveOp>, now: Duration, wall: i64) -> DocBuf {
-    let mut b = DocBuilder::with_capacity(512);
-    b.str("type", "op");
-    b.str("host", host);
-    b.str("desc", &client.desc);
-    if let Some(remote) = &client.remote {
-        b.i32("connectionId", client.id as i32);
-        b.str("client", remote);
-    }
-    append_application(&mut b, client);
-    b.bool("active", op.is_some());
-    b.str("currentOpTime", &iso(wall));
-    let Some(op) = op else { return b.finish() };
-    b.bool("threaded", true);
-    b.i32("opid", op.op_id as i32);
-    if let Some(lsid) = &op.lsid {
-        b.raw_doc("lsid", &lsid_doc(lsid));
-    }
-    let micros = now.saturating_sub(op.started).as_micros() as i64;
-    b.i64("secs_running", micros / 1_000_000);
-    b.i64("microsecs_running", micros);
-    b.str("op", slow::kind(op.command));
-    match &*op.ns {
-        "" => b.str("ns", ""),
-        ns if ns.contains('.') => b.str("ns", ns),
-        db => b.str("ns", &format!("{db}.$cmd")),
-    };
-    if op.body.is_empty() {
-        b.doc("command", |d| {
-            if op.truncated {
-                d.str("$truncated", op.command);
-            }
-        });
-    } else {
-        b.raw_doc("command", RawDoc::trusted(&op.body));
-    }
-    if !op.plan_summary.is_empty() {
-        b.str("planSummary", &op.plan_summary);
-    }
-    if let Some(cursor) = &op.cursor {
-        b.raw_doc("cursor", cursor);
-    }
-    if !op.msg.is_empty() {
-        b.str("msg", &op.msg);
-    }
-    if let Some((done, total)) = op.progress {
-        b.doc("progress", |d| {
-            d.i64("done", done as i64);
-            d.i64("total", total as i64);
-        });
-    }
-    b.i32("numYields", op.yields as i32);
-    let transaction = op.transaction.as_ref().and_then(Weak::upgrade);
-    if let Some(open) = transaction.and_then(|open| open.downcast::<OpenTxn>().ok()) {
-        b.doc("transaction", |t| append_transaction(t, &open, now));
-    }
-    b.doc("locks", |l| locks::append_held(l, &op.locks));
-    b.bool("waitingForLock", op.locks.is_waiting());
-    b.doc("lockStats", |l| locks::append_taken(l, &op.locks));
-    b.bool("waitingForFlowControl", false);
-    b.doc("flowControlStats", |_| {});
-    b.finish()
-}
-
-fn append_application(b: &mut DocBuilder, client: &Client) {
-    if let Some(app) = client.app_name() {
-        b.str("appName", app);
-    }
-    if let Some(doc) = client.metadata() {
-        b.raw_doc("clientMetadata", doc);
-    }
+    operations::row(host, client, op, now, wall, |b, op| {
+        let transaction = op.transaction.as_ref().and_then(Weak::upgrade);
+        if let Some(open) = transaction.and_then(|open| open.downcast::<OpenTxn>().ok()) {
+            b.doc("transaction", |t| append_transaction(t, &open, now));
+        }
+    })
 }
 
 fn append_prepared(t: &mut DocBuilder, since: Duration, now: Duration) {
@@ -221,8 +159,7 @@ fn append_transaction(t: &mut DocBuilder, open: &OpenTxn, now: Duration) {
         p.bool("autocommit", false);
         p.doc("readConcern", |rc| {
             rc.str("level", open.read_concern.level().text());
-            let given = open.read_concern.given;
-            rc.str("provenance", if given { "clientSupplied" } else { "implicitDefault" });
+            rc.str("provenance", open.read_concern.provenance().text());
         });
     });
     t.timestamp("readTimestamp", open.read_timestamp);
@@ -308,9 +245,4 @@ fn append_cursor(d: &mut DocBuilder, id: i64, c: &pando_session::CursorInfo, now
     d.bool("awaitData", c.await_data);
     d.raw_doc("originatingCommand", &c.command);
     d.i64("idleMicros", now.saturating_sub(c.last_use).as_micros() as i64);
-}
-
-/// `2026-11-21T10:55:54.088+00:00`.
-fn iso(ms: i64) -> String {
-    pando_base::calendar::iso(ms) + "+00:00"
 }

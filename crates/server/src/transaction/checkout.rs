@@ -24,7 +24,7 @@ impl Transactions {
         let mut loan = self.wait_for_session(ctx, lsid, newer).await?;
         let ends = pando_command::ends_transaction(ctx.command);
         if ctx.start_transaction {
-            loan.start(lsid, number)?;
+            loan.start(lsid, number, self.config.cluster_role.is_some())?;
         } else if !ends {
             loan.machine().proceed(lsid, number)?;
         }

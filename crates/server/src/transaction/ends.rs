@@ -103,6 +103,30 @@ impl Transactions {
         Ok(())
     }
 
+    /// What became of a transaction that another router has tried to commit here. One that is still open is not committed any more.
+    pub(crate) async fn recover(&self, ctx: &OpCtx) -> Result<()> {
+        let statement =
+            statement(ctx).ok_or_else(|| Error::internal("a recovery outside of a transaction"))?;
+        if statement.with_loan(|loan| Ok(loan.machine().state() == State::Prepared))? {
+            // Whoever has prepared it decides.
+            let text = "the transaction is prepared and not decided";
+            return Err(Error::new(ErrorCode::PreparedTransactionInProgress, text));
+        }
+        match self.abort(ctx).await {
+            Err(e) if e.code == ErrorCode::TransactionCommitted => {
+                ctx.will_write();
+                ctx.set_last_op(self.replication.last_applied());
+                Ok(())
+            }
+            Err(e) => Err(e),
+            Ok(()) => {
+                let number = ctx.txn_number.unwrap_or(0);
+                let text = format!("Transaction with {{ txnNumber: {number} }} has been aborted.");
+                Err(Error::new(ErrorCode::NoSuchTransaction, text))
+            }
+        }
+    }
+
     fn abort_expired(&self) {
         let now = self.instance.env.clock.mono();
         for open in parked(&self.sessions.retryable) {
@@ -142,6 +166,12 @@ pub(crate) fn write_failed(ctx: &OpCtx, e: &Error) -> Result<()> {
     }
     statement.fail();
     if e.code.is(class::RETRIABLE | class::TRANSIENT_IN_TXN) { Err(e.clone()) } else { Ok(()) }
+}
+
+/// Whether the transaction has written nothing so far; `None` where none is open.
+pub(crate) fn has_only_read(ctx: &OpCtx) -> Option<bool> {
+    let open = statement(ctx)?.open()?;
+    open.with(|unit| Ok(unit.operations().0 == 0)).ok()
 }
 
 /// Open transactions that no statement uses now.

@@ -24,7 +24,7 @@ use pando_command::{Instance, WriteConcern};
 use pando_storage::Storage;
 use std::sync::Arc;
 
-pub(crate) use ends::{expire, lsid_doc, parked, write_failed};
+pub(crate) use ends::{expire, has_only_read, lsid_doc, parked, write_failed};
 
 /// What transactions of clients begin, go on and end with.
 pub(crate) struct Transactions {

@@ -95,14 +95,23 @@ impl Machine {
         self.state
     }
 
-    /// `startTransaction`. The transaction before, if one was open, is aborted by this.
-    pub fn start(&mut self, lsid: &SessionId, number: i64) -> Result<()> {
+    /// `startTransaction`. The transaction before, if one was open, is aborted by this. `in_cluster`: routers begin a transaction anew
+    /// when its first statement went where it should not have gone.
+    pub fn start(&mut self, lsid: &SessionId, number: i64, in_cluster: bool) -> Result<()> {
         self.refuse_older(lsid, number)?;
-        if number == self.number {
+        if number == self.number && !in_cluster {
             return Err(Error::new(
                 ErrorCode::ConflictingOperationInProgress,
                 "Only servers in a sharded cluster can start a new transaction at the active transaction number",
             ));
+        }
+        if number == self.number && !matches!(self.state, State::None | State::AbortedUnprepared) {
+            let text = format!(
+                "Cannot start a transaction at given transaction number {number} a transaction with the same number \
+                 is in state {:?}",
+                self.state
+            );
+            return Err(Error::location(50911, text));
         }
         self.refuse_while_held(number)?;
         *self = Machine { number, state: State::InProgress };
@@ -273,25 +282,39 @@ mod tests {
     }
 
     #[test]
+    fn routers_begin_a_transaction_anew_that_was_aborted_before_anything_came_of_it() {
+        let mut m = Machine::default();
+        m.start(&S, 1, true).unwrap();
+        assert_eq!(code(m.start(&S, 1, true)), 50911);
+        m.abort_unprepared();
+        assert_eq!(code(m.start(&S, 1, false)), 117);
+        m.start(&S, 1, true).unwrap();
+        assert_eq!(m.state(), State::InProgress);
+        m.become_(State::CommittingUnprepared);
+        m.become_(State::Committed);
+        assert_eq!(code(m.start(&S, 1, true)), 50911);
+    }
+
+    #[test]
     fn a_higher_number_takes_over_and_a_lower_one_is_too_old() {
         let mut m = Machine::default();
         assert_eq!(code(m.proceed(&S, 1)), 251);
-        assert_eq!(code(m.start(&S, 1)), 0);
-        assert_eq!(code(m.start(&S, 1)), 117);
+        assert_eq!(code(m.start(&S, 1, false)), 0);
+        assert_eq!(code(m.start(&S, 1, false)), 117);
         assert_eq!((code(m.proceed(&S, 1)), code(m.proceed(&S, 0)), code(m.proceed(&S, 5))), (0, 225, 251));
-        assert_eq!(code(m.start(&S, 3)), 0);
+        assert_eq!(code(m.start(&S, 3, false)), 0);
         assert_eq!((code(m.may_commit(&S, 1)), code(m.may_commit(&S, 3))), (225, 0));
     }
 
     #[test]
     fn an_end_is_remembered() {
         let mut m = Machine::default();
-        m.start(&S, 1).unwrap();
+        m.start(&S, 1, false).unwrap();
         m.become_(State::CommittingUnprepared);
         m.become_(State::Committed);
         assert_eq!(m.may_commit(&S, 1).ok(), Some(false));
         assert_eq!((code(m.proceed(&S, 1)), code(m.may_abort(&S, 1)), code(m.write(&S, 1))), (256, 256, 217));
-        m.start(&S, 2).unwrap();
+        m.start(&S, 2, false).unwrap();
         m.abort_unprepared();
         assert_eq!(
             (code(m.proceed(&S, 2)), code(m.may_abort(&S, 2)), code(m.may_commit(&S, 2))),
@@ -302,10 +325,13 @@ mod tests {
     #[test]
     fn a_prepared_transaction_holds_its_session() {
         let mut m = Machine::default();
-        m.start(&S, 1).unwrap();
+        m.start(&S, 1, false).unwrap();
         m.become_(State::Prepared);
         m.abort_unprepared();
-        assert_eq!((code(m.proceed(&S, 1)), code(m.start(&S, 2)), code(m.write(&S, 2))), (267, 267, 267));
+        assert_eq!(
+            (code(m.proceed(&S, 1)), code(m.start(&S, 2, false)), code(m.write(&S, 2))),
+            (267, 267, 267)
+        );
         assert_eq!((m.may_commit(&S, 1).ok(), code(m.may_abort(&S, 1))), (Some(true), 0));
         assert_eq!((m.may_prepare(&S, 1).ok(), m.holds_back(2), m.holds_back(1)), (Some(false), true, false));
     }
@@ -315,11 +341,11 @@ mod tests {
         let mut m = Machine::default();
         assert_eq!((m.write(&S, 3).ok(), m.write(&S, 3).ok()), (Some(true), Some(false)));
         assert_eq!(
-            (code(m.start(&S, 3)), code(m.proceed(&S, 3)), code(m.may_commit(&S, 3))),
+            (code(m.start(&S, 3, false)), code(m.proceed(&S, 3)), code(m.may_commit(&S, 3))),
             (117, 251, 251)
         );
-        assert_eq!((code(m.write(&S, 2)), code(m.start(&S, 2))), (225, 225));
-        m.start(&S, 4).unwrap();
+        assert_eq!((code(m.write(&S, 2)), code(m.start(&S, 2, false))), (225, 225));
+        m.start(&S, 4, false).unwrap();
         assert_eq!(m.write(&S, 5).ok(), Some(true));
         assert_eq!(m.state(), State::RetryableWrite);
     }
@@ -341,7 +367,7 @@ mod tests {
                 let before = m.clone();
                 let number = (before.number + next(4) as i64 - 1).max(0);
                 match next(7) {
-                    0 | 1 => drop(m.start(&S, number)),
+                    0 | 1 => drop(m.start(&S, number, false)),
                     2 => drop(m.write(&S, number)),
                     3 if m.proceed(&S, number).is_ok() => m.become_(State::Prepared),
                     4 if m.may_commit(&S, number).ok() == Some(true) => {

@@ -205,6 +205,43 @@ async fn definitions(client: &Client) -> Outcome {
         && !client.list_database_names().await?.iter().any(|n| n == "smoke_rust"))
 }
 
+/// Through a router: a collection that lies on all shards.
+async fn sharded(client: &Client) -> Outcome {
+    let db = client.database("smoke_rust");
+    let admin = client.database("admin");
+    admin.run_command(doc! { "shardCollection": "smoke_rust.hashed", "key": { "_id": "hashed" } }).await?;
+    let c = db.collection::<Document>("hashed");
+    let inserted = c.insert_many((0..2000).map(|k| doc! { "_id": k, "g": k % 4 })).await?.inserted_ids.len();
+    let sorted: Vec<Document> =
+        c.find(doc! {}).sort(doc! { "g": 1, "_id": -1 }).skip(100).limit(700).batch_size(97).await?.try_collect().await?;
+    let in_order = sorted.windows(2).all(|w| {
+        let key = |d: &Document| (d.get_i32("g").unwrap_or(-1), -d.get_i32("_id").unwrap_or(1));
+        key(&w[0]) < key(&w[1])
+    });
+    let updated = c.update_many(doc! { "g": 1 }, doc! { "$set": { "x": 1 } }).await?.modified_count;
+    let groups: Vec<Document> = c
+        .aggregate([doc! { "$group": { "_id": "$g", "n": { "$sum": 1 } } }, doc! { "$sort": { "_id": 1 } }])
+        .await?
+        .try_collect()
+        .await?;
+    let want: Vec<Document> = (0..4).map(|g| doc! { "_id": g, "n": 500 }).collect();
+    let mut session = client.start_session().await?;
+    session.start_transaction().await?;
+    c.update_one(doc! { "_id": 4 }, doc! { "$set": { "t": 1 } }).session(&mut session).await?;
+    let outside = c.find_one(doc! { "_id": 4, "t": 1 }).await?;
+    session.commit_transaction().await?;
+    let deleted = c.delete_many(doc! { "g": 3 }).await?.deleted_count;
+    Ok(inserted == 2000
+        && sorted.len() == 700
+        && in_order
+        && updated == 500
+        && groups == want
+        && outside.is_none()
+        && c.find_one(doc! { "_id": 4, "t": 1 }).await?.is_some()
+        && deleted == 500
+        && c.count_documents(doc! {}).await? == 1500)
+}
+
 async fn parallel(c: &Collection<Document>) -> Outcome {
     let tasks: Vec<_> = (0..20)
         .map(|k| {
@@ -241,6 +278,9 @@ async fn main() -> Result<ExitCode, Error> {
     t.note("20 operations at once", parallel(&c).await);
     let deleted = c.delete_many(doc! { "g": 1 }).await?.deleted_count;
     t.note("delete", Ok(deleted == (0..3000).filter(|k| k % 7 == 1).count() as u64));
+    if hello.get_str("msg") == Ok("isdbgrid") {
+        t.note("a sharded collection", sharded(&client).await);
+    }
     t.note("collections, views, capped, drop", definitions(&client).await);
     println!("{} passed, {} failed", t.passed, t.failed);
     Ok(if t.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -1,8 +1,11 @@
 //! `listDatabases`: those of all shards together, and the config servers' own.
 
 use super::super::prelude::*;
+use pando_bson::ArrayBuilder;
 use pando_metadata_cache::Target;
 use pando_monitor::ReadPreference;
+use pando_query::QueryCtx;
+use pando_query::matcher::Matcher;
 use pando_request::ListDatabasesArgs;
 use pando_routing::ShardId;
 use pando_rpc::Retry;
@@ -24,26 +27,43 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     let mut targets: Vec<Target> = shards.iter().map(|s| Target::unversioned(s.entry.id.clone())).collect();
     targets.push(Target::unversioned(ShardId::config()));
     let primary = ReadPreference::default();
-    let body = |target: &Target| envelope::whole(ctx, &req, Kind::Plain, target);
-    let replies = router.gather(ctx, &targets, &primary, Retry::Idempotent, body).await?;
-    let all = summed(&replies);
-    let total: i64 = all.values().map(|sum| sum.bytes).sum();
-    let mut r = Reply::new();
-    r.body.array("databases", |a| {
-        for (name, sum) in &all {
-            a.doc(|d| {
-                d.str("name", name);
-                if !name_only {
-                    d.i64("sizeOnDisk", sum.bytes).bool("empty", !sum.full);
-                    d.doc("shards", |s| sum.shards.iter().for_each(|(id, n)| _ = s.i64(id, *n)));
-                }
-            });
+    // The whole is filtered, not its parts.
+    let filter = req.body.get("filter").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
+    let matcher = Matcher::parse(filter, &QueryCtx::default())?;
+    let body = |target: &Target| {
+        let mut b = DocBuilder::with_capacity(256);
+        b.elem(req.first());
+        for name in ["nameOnly", "authorizedDatabases"] {
+            req.body.elem(name).into_iter().for_each(|e| _ = b.elem(e));
         }
-    });
+        envelope::append(&mut b, ctx, &req, Kind::Plain, target);
+        b.finish()
+    };
+    let replies = router.gather(ctx, &targets, &primary, Retry::Idempotent, body).await?;
+    let (mut total, mut shown) = (0, ArrayBuilder::new());
+    for (name, sum) in &summed(&replies) {
+        let row = row(name, sum, name_only);
+        if matcher.matches(&row)? {
+            total += sum.bytes;
+            shown.raw_doc(&row);
+        }
+    }
+    let mut r = Reply::new();
+    r.body.raw_array("databases", &shown.finish());
     if !name_only {
         r.body.i64("totalSize", total).i64("totalSizeMb", total / (1 << 20));
     }
     Ok(r)
+}
+
+fn row(name: &str, sum: &Sum, name_only: bool) -> DocBuf {
+    let mut d = DocBuilder::new();
+    d.str("name", name);
+    if !name_only {
+        d.i64("sizeOnDisk", sum.bytes).bool("empty", !sum.full);
+        d.doc("shards", |s| sum.shards.iter().for_each(|(id, n)| _ = s.i64(id, *n)));
+    }
+    d.finish()
 }
 
 /// `admin` and `config` are the config servers' alone, `local` is everybody's own.

@@ -1,6 +1,7 @@
 //! `dbStats`, `collStats`, `dataSize`: the sums of what shards measure.
 
 use super::super::prelude::*;
+use super::super::raw;
 use crate::remote::call::read_preference;
 use crate::remote::own_fields;
 use crate::remote::stale::Tries;
@@ -64,7 +65,8 @@ pub(in crate::commands) async fn of_database(
     let mut r = Reply::new();
     r.body.doc("raw", |d| {
         for (shard, reply) in &replies {
-            d.doc(shard.as_str(), |d| own_fields(reply).for_each(|e| _ = d.elem(e)));
+            let address = raw::address(router, shard);
+            d.doc(&*address, |d| own_fields(reply).for_each(|e| _ = d.elem(e)));
         }
     });
     r.body.str("db", req.db);
@@ -72,6 +74,9 @@ pub(in crate::commands) async fn of_database(
     let (objects, bytes) =
         (sum(&replies, "objects").unwrap_or(0.0), sum(&replies, "dataSize").unwrap_or(0.0));
     r.body.f64("avgObjSize", if objects > 0.0 { bytes / objects } else { 0.0 });
+    // The same everywhere; a shard without the database does not say it.
+    let scale = replies.iter().filter_map(|(_, r)| r.get("scaleFactor")?.as_f64()).fold(1.0, f64::max);
+    append_number(&mut r.body, "scaleFactor", scale);
     Ok(r)
 }
 
@@ -82,7 +87,7 @@ pub(in crate::commands) async fn of_collection(
 ) -> Result<Reply> {
     let ns = match req.first().value() {
         Value::String(full) if req.name == "dataSize" => Namespace::parse(full)?,
-        _ => req.ns()?,
+        _ => req.ns_of_ddl()?,
     };
     let mut tries = Tries::default();
     loop {

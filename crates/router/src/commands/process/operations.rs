@@ -4,8 +4,8 @@ use super::super::prelude::*;
 use crate::aggregate::run::{Asked, open};
 use crate::cursors::Wanted;
 use pando_bson::ArrayBuilder;
-use pando_command::ActiveOp;
 use pando_request::{AggregateArgs, KillOpArgs};
+use pando_session::operations;
 
 pub(in crate::commands) async fn kill(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     // `shard:number` is one of a shard's.
@@ -31,31 +31,19 @@ pub(in crate::commands) async fn kill(router: &Router, ctx: &OpCtx, req: Request
     Ok(r)
 }
 
-fn append(d: &mut DocBuilder, router: &Router, op: &ActiveOp, desc: &str, remote: Option<&str>) {
-    d.str("host", &router.config.host_port()).str("desc", desc);
-    if let Some(remote) = remote {
-        d.str("client", remote);
-    }
-    d.bool("active", true).i64("opid", i64::from(op.op_id)).str("op", "command").str("ns", &op.ns);
-    let took = router.instance.env.clock.mono().saturating_sub(op.started);
-    d.i64("secs_running", took.as_secs() as i64).i64("microsecs_running", took.as_micros() as i64);
-    if let Ok(body) = RawDoc::validate(&op.body) {
-        d.raw_doc("command", body);
-    }
-}
-
 impl Router {
-    /// What runs here, as `currentOp` shows it.
-    pub(crate) fn running_operations(&self) -> Vec<DocBuf> {
-        let mut out = Vec::new();
-        for client in self.instance.clients.all() {
-            if let Some(op) = client.active_op() {
-                let mut d = DocBuilder::new();
-                append(&mut d, self, &op, &client.desc, client.remote.as_deref());
-                out.push(d.finish());
-            }
-        }
-        out
+    /// What runs here, and what clients wait for a router to do where that is asked for.
+    pub(crate) fn running_operations(&self, spec: &RawDoc) -> Vec<DocBuf> {
+        let idle = spec.get("idleConnections").is_some_and(|v| v.is_truthy());
+        let (clock, host) = (&self.instance.env.clock, self.config.host_port());
+        let (now, wall) = (clock.mono(), clock.wall_ms());
+        let clients = self.instance.clients.all();
+        let rows = clients.iter().filter_map(|client| {
+            let op = client.active_op();
+            let shown = op.is_some() || idle;
+            shown.then(|| operations::row(&host, client, op.as_ref(), now, wall, |_, _| {}))
+        });
+        rows.collect()
     }
 }
 

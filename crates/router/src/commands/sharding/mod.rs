@@ -1,5 +1,6 @@
 //! Commands about the cluster itself.
 
+pub(super) mod check_metadata_consistency;
 pub(super) mod chunks;
 pub(super) mod enable_sharding;
 pub(super) mod known;

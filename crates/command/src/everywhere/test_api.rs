@@ -1,9 +1,10 @@
 //! `testDeprecation`, `testVersion2` and their kin (test commands): do nothing, but stand in every relation to
 //! the Stable API that a command can have. The reply shows the API parameters as they were understood.
 
-use super::prelude::*;
+use crate::{Node, OpCtx, Reply, Request};
+use pando_base::Result;
 
-pub(super) async fn run(_: &Server, ctx: &OpCtx, _: Request<'_>) -> Result<Reply> {
+pub async fn run<S: Node>(_: &S, ctx: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let mut r = Reply::new();
     if ctx.api.v1 {
         r.body.str("apiVersion", "1");

@@ -1,9 +1,10 @@
 //! `waitForFailPoint` (test command): resolves once a fail point was hit often enough.
 
-use super::prelude::*;
-use pando_command::request::missing;
+use crate::request::missing;
+use crate::{Node, OpCtx, Reply, Request};
+use pando_base::Result;
 
-pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+pub async fn run<S: Node>(node: &S, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let name = req.first_str("waitForFailPoint")?;
     let mut times = None;
     for arg in req.args("waitForFailPoint") {
@@ -15,7 +16,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         }
     }
     let times = times.ok_or_else(|| missing("waitForFailPoint", "timesEntered"))?;
-    let point = server.instance.fail_points.find(name)?.clone();
+    let point = node.instance().fail_points.find(name)?.clone();
     ctx.interruptible(point.wait_entered(times)).await?;
     Ok(Reply::new())
 }

@@ -1,9 +1,10 @@
 //! `sleep` (test command): keeps an operation running.
 
-use super::prelude::*;
+use crate::{Node, OpCtx, Reply, Request};
+use pando_base::Result;
 use std::time::Duration;
 
-pub(super) async fn run(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+pub async fn run<S: Node>(_: &S, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let mut ms = 0;
     for arg in req.args("sleep") {
         match arg.name() {

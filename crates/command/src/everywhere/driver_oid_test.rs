@@ -1,8 +1,10 @@
 //! `driverOIDTest` (test command): the ObjectId as it arrived, and its text.
 
-use super::prelude::*;
+use crate::{Node, OpCtx, Reply, Request};
+use pando_base::{Error, Result};
+use pando_bson::Value;
 
-pub(super) async fn run(_: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+pub async fn run<S: Node>(_: &S, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let Value::ObjectId(id) = req.first().value() else {
         return Err(Error::uncoded("not oid"));
     };

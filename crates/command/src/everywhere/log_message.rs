@@ -1,10 +1,11 @@
 //! `logMessage` (test command): writes a line to the log, so that a test finds its place there.
 
-use super::prelude::*;
+use crate::{Node, OpCtx, Reply, Request};
+use pando_base::Result;
 use pando_base::redaction::ClientText;
 use pando_env::Component;
 
-pub(super) async fn run(_: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+pub async fn run<S: Node>(_: &S, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let mut extra = None;
     for arg in req.given_args("logMessage", &["extra"]) {
         match arg.name() {

@@ -1,0 +1,191 @@
+//! Sessions and transactions of clients of a router.
+
+#![allow(clippy::unwrap_used)]
+
+use pando_bson::{Binary, Bson, Document, doc};
+use pando_testserver::{Client, Cluster, pause, run};
+
+fn lsid(n: u8) -> Document {
+    let mut d = doc! {};
+    d.push("id", Bson::Binary(Binary { subtype: 4, bytes: vec![n; 16] }));
+    d
+}
+/// A statement of the transaction `number` of a session.
+fn within(mut command: Document, session: u8, number: i64, first: bool) -> Document {
+    command.push("lsid", lsid(session));
+    command.push("txnNumber", number);
+    command.push("autocommit", false);
+    if first {
+        command.push("startTransaction", true);
+    }
+    command
+}
+fn insert(coll: &str, doc: Document) -> Document {
+    let mut command = doc! { "insert": coll };
+    command.push("documents", vec![Bson::from(doc)]);
+    command
+}
+fn commit(session: u8, number: i64, token: Option<Bson>) -> Document {
+    let mut command = within(doc! { "commitTransaction": 1, "$db": "admin" }, session, number, false);
+    if let Some(token) = token {
+        command.push("recoveryToken", token);
+    }
+    command
+}
+fn recovery_shard(reply: &Document) -> Option<&str> {
+    reply.get("recoveryToken")?.as_doc()?.get("recoveryShardId")?.as_str()
+}
+async fn ids(c: &mut Client, coll: &str) -> Vec<Bson> {
+    let found = c.all(doc! { "find": coll, "sort": { "_id": 1 } }).await;
+    found.iter().filter_map(|d| d.get("_id").cloned()).collect()
+}
+
+#[test]
+fn another_router_learns_what_became_of_a_transaction() {
+    run(async {
+        let cluster = Cluster::of(2, 2).await;
+        let (mut here, mut there) = (cluster.router(0).await, cluster.router(1).await);
+        here.ok(doc! { "enableSharding": "test", "primaryShard": "s1", "$db": "admin" }).await;
+        here.ok(doc! { "create": "c" }).await;
+        // Who has only read can begin anew.
+        let read = here.ok(within(doc! { "find": "c" }, 1, 1, true)).await;
+        assert!(read.contains("recoveryToken") && recovery_shard(&read).is_none(), "{read:?}");
+        let empty = read.get("recoveryToken").cloned();
+        let (code, text) = there.err(commit(1, 1, empty)).await;
+        assert_eq!(code, 251, "{text}");
+        let written = here.ok(within(insert("c", doc! { "_id": 1 }), 1, 1, false)).await;
+        assert_eq!(recovery_shard(&written), Some("s1"), "{written:?}");
+        let token = written.get("recoveryToken").cloned();
+        here.ok(commit(1, 1, token.clone())).await;
+        for _ in 0..2 {
+            there.ok(commit(1, 1, token.clone())).await;
+        }
+        assert_eq!(there.err(commit(1, 1, None)).await.0, 50940);
+        // One that nobody has committed is over once somebody asks.
+        let open = here.ok(within(insert("c", doc! { "_id": 2 }), 1, 2, true)).await;
+        let token = open.get("recoveryToken").cloned();
+        let reply = there.run(commit(1, 2, token.clone())).await;
+        assert_eq!(reply.get("code").and_then(Bson::as_i64), Some(251), "{reply:?}");
+        assert!(format!("{reply:?}").contains("TransientTransactionError"), "{reply:?}");
+        assert_eq!(here.err(commit(1, 2, token)).await.0, 251);
+        assert_eq!(ids(&mut here, "c").await, [Bson::Int32(1)]);
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn a_transaction_that_writes_on_one_shard_may_read_on_all() {
+    run(async {
+        let cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        cluster.shard_collection("test.h", doc! { "_id": "hashed" }).await;
+        let docs: Vec<Bson> = (0..40).map(|i| doc! { "_id": i }.into()).collect();
+        let mut many = doc! { "insert": "h" };
+        many.push("documents", docs);
+        c.ok(many).await;
+        let found = c.ok(within(doc! { "find": "h" }, 1, 1, true)).await;
+        let batch = found.get("cursor").and_then(Bson::as_doc).unwrap().get("firstBatch").unwrap();
+        assert_eq!(batch.as_array().unwrap().len(), 40);
+        let update = doc! { "q": { "_id": 7 }, "u": { "$set": { "x": 1 } } };
+        let mut command = doc! { "update": "h" };
+        command.push("updates", vec![Bson::from(update)]);
+        c.ok(within(command, 1, 1, false)).await;
+        c.ok(commit(1, 1, None)).await;
+        assert_eq!(c.all(doc! { "find": "h", "filter": { "x": 1 } }).await.len(), 1);
+        // Whoever only reads commits, too.
+        c.ok(within(doc! { "find": "h" }, 1, 2, true)).await;
+        c.ok(commit(1, 2, None)).await;
+        cluster.shut_down().await;
+    });
+}
+
+/// What a router knew of the database was old, so its first statement was refused and went out once more under the same number.
+#[test]
+fn a_transaction_begins_anew_where_its_first_statement_was_refused() {
+    run(async {
+        let cluster = Cluster::of(2, 2).await;
+        let (mut c, mut other) = (cluster.router(0).await, cluster.router(1).await);
+        c.ok(doc! { "create": "c" }).await;
+        assert_eq!(ids(&mut other, "c").await, []);
+        for (i, key) in [doc! { "_id": 1 }, doc! { "_id": "hashed" }].into_iter().enumerate() {
+            c.ok(doc! { "drop": "c" }).await;
+            cluster.shard_collection("test.c", key).await;
+            let number = i as i64 + 1;
+            other.ok(within(insert("c", doc! { "_id": i as i32 }), 1, number, true)).await;
+            other.ok(commit(1, number, None)).await;
+            assert_eq!(ids(&mut c, "c").await, [Bson::Int32(i as i32)]);
+        }
+        c.ok(doc! { "dropDatabase": 1 }).await;
+        c.ok(doc! { "create": "c" }).await;
+        other.ok(within(insert("c", doc! { "_id": 9 }), 1, 9, true)).await;
+        other.ok(commit(1, 9, None)).await;
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn sessions_that_are_killed_are_killed_on_all_shards() {
+    run(async {
+        let cluster = Cluster::of(2, 2).await;
+        let (mut c, mut other) = (cluster.router(0).await, cluster.router(1).await);
+        cluster.shard_collection("test.h", doc! { "_id": "hashed" }).await;
+        let one = |session: u8| {
+            let mut d = doc! { "killSessions": [] };
+            d.set("killSessions", vec![Bson::from(lsid(session))]);
+            d
+        };
+        let all = doc! { "killAllSessions": [] };
+        let pattern = doc! { "killAllSessionsByPattern": [] };
+        for (n, kill) in [one(1), all, pattern].into_iter().enumerate() {
+            let number = n as i64 + 1;
+            c.ok(within(insert("h", doc! { "_id": 5 }), 1, number, true)).await;
+            // The lock that it holds is in the way of others.
+            let mut held = insert("h", doc! { "_id": 5 });
+            held.push("maxTimeMS", 300);
+            assert_eq!(other.run(held.clone()).await.get("n").and_then(Bson::as_i64), None, "{n}");
+            other.ok(kill).await;
+            other.ok(insert("h", doc! { "_id": 5 })).await;
+            let mut delete = doc! { "delete": "h" };
+            delete.push("deletes", vec![Bson::from(doc! { "q": { "_id": 5 }, "limit": 1 })]);
+            other.ok(delete).await;
+            assert_eq!(c.err(commit(1, number, None)).await.0, 251);
+        }
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn a_router_knows_the_sessions_of_its_clients_and_tells_shards_of_their_ends() {
+    run(async {
+        let cluster = Cluster::of(1, 1).await;
+        let mut c = cluster.router(0).await;
+        let list = || {
+            let mut d = doc! { "aggregate": 1 };
+            d.push("pipeline", vec![Bson::from(doc! { "$listLocalSessions": { "allUsers": true } })]);
+            d.push("cursor", doc! {});
+            d
+        };
+        let mut write = insert("c", doc! { "_id": 1 });
+        write.push("lsid", lsid(9));
+        c.ok(write).await;
+        let id = Some(Bson::Binary(Binary { subtype: 4, bytes: vec![9; 16] }));
+        let has = |rows: &[Document]| {
+            rows.iter().any(|r| r.get("_id").and_then(Bson::as_doc).and_then(|d| d.get("id").cloned()) == id)
+        };
+        for db in ["admin", "test", "nowhere"] {
+            let mut list = list();
+            list.push("$db", db);
+            assert!(has(&c.all(list).await), "{db}");
+        }
+        let mut shard = cluster.shard(0).await;
+        assert!(has(&shard.all(list()).await));
+        let mut end = doc! { "endSessions": [] };
+        end.set("endSessions", vec![Bson::from(lsid(9))]);
+        c.ok(end).await;
+        assert!(!has(&c.all(list()).await));
+        c.admin(doc! { "refreshLogicalSessionCacheNow": 1 }).await;
+        assert!(!has(&shard.all(list()).await));
+        pause(1).await;
+        cluster.shut_down().await;
+    });
+}
