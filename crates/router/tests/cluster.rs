@@ -440,3 +440,27 @@ fn a_router_that_did_not_begin_a_transaction_does_not_say_that_there_was_none() 
         cluster.shut_down().await;
     });
 }
+
+/// A shard that took part in a drop does not take what it knew before for what is: the first of those who write by an old table is
+/// refused, and the shard asks before it judges the second.
+#[test]
+fn who_writes_by_an_old_table_does_not_write_into_what_was_dropped() {
+    run(async {
+        let cluster = Cluster::of(2, 3).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+        zones(&mut c, "test.c").await;
+        cluster.shard_collection("test.c", doc! { "k": 1 }).await;
+        let mut old = [cluster.router(1).await, cluster.router(2).await];
+        for (i, router) in old.iter_mut().enumerate() {
+            insert(router, "c", vec![doc! { "_id": i as i32, "k": 900 }.into()]).await;
+        }
+        c.ok(doc! { "drop": "c" }).await;
+        for (i, router) in old.iter_mut().enumerate() {
+            insert(router, "c", vec![doc! { "_id": i as i32, "k": 900 }.into()]).await;
+        }
+        assert_eq!(count(&mut c, "c", doc! {}).await, 2);
+        assert_eq!(count(&mut cluster.shard(1).await, "c", doc! {}).await, 0);
+        cluster.shut_down().await;
+    });
+}

@@ -46,7 +46,7 @@ impl Ddl<'_> {
         let body = b.finish();
         commands::create_indexes(self.server, self.ctx, Ddl::request("createIndexes", ns.db(), &body))
             .await?;
-        self.sharding.metadata.forget(ns);
+        self.sharding.forget(ns);
         Ok(())
     }
 
@@ -79,7 +79,7 @@ impl Ddl<'_> {
             Err(e) => return Err(e),
         }
         self.server.statistics.top.forget(ns.as_str());
-        self.sharding.metadata.forget(ns);
+        self.sharding.forget(ns);
         Ok(())
     }
 }
