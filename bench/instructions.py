@@ -49,6 +49,8 @@ class Loaded:
         noise = "".join(rnd.choices(LETTERS, k=1 << 15))
         self.coll.insert_many([document(i, rnd, noise[i % 30_000:i % 30_000 + 455]) for i in range(docs)])
         self.coll.create_index("k")
+        # Both servers read from where data comes to lie, wherever their next checkpoint would have been.
+        self.client.admin.command("fsync")
         self.keys = [d["k"] for d in self.coll.find({}, {"k": 1})]
 
     def run(self, name, n, seed):
@@ -104,6 +106,10 @@ PHASES = {
     "update_one $inc by _id": lambda s, rnd, i: s.coll.update_one({"_id": rnd.randrange(s.docs)}, {"$inc": {"n": 1}}),
     "delete_one by _id": lambda s, rnd, i: s.coll.delete_one({"_id": 10 ** 8 + i}),
     "range of 100 by _id": find_range,
+    "insert_many of 100": lambda s, rnd, i: s.coll.insert_many([{"_id": 2 * 10 ** 8 + i * 100 + n, "k": n, "filler": "z" * 900} for n in range(100)]),
+    "delete_many of 100": lambda s, rnd, i: s.coll.delete_many({"_id": {"$gte": 2 * 10 ** 8 + i * 100, "$lt": 2 * 10 ** 8 + i * 100 + 100}}),
+    "scan of all": lambda s, rnd, i: s.coll.count_documents({"filler": "none"}),
+    "group of all": lambda s, rnd, i: list(s.coll.aggregate([{"$group": {"_id": None, "n": {"$sum": "$k"}}}])),
     "count by index": lambda s, rnd, i: s.coll.count_documents({"k": {"$gte": rnd.choice(s.keys)}}, limit=10),
 }
 

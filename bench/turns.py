@@ -21,7 +21,7 @@ import time
 
 from instructions import PHASES, Loaded, free_port
 
-OPS = {"range of 100 by _id": 60}
+OPS = {"range of 100 by _id": 60, "insert_many of 100": 10, "delete_many of 100": 10, "scan of all": 2, "group of all": 2}
 
 
 class Server(Loaded):

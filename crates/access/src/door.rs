@@ -97,7 +97,7 @@ impl Access {
         };
         // What it would make may have become another shard's meanwhile.
         let visible = self.placed(ctx, ns, Kind::Write)?;
-        Ok(WriteAcquisition::new(guard, visible))
+        Ok(WriteAcquisition::new(guard, visible, self.shard_key(ctx, ns)))
     }
 
     async fn write_existing(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Option<WriteAcquisition>> {
@@ -114,12 +114,12 @@ impl Access {
         };
         // Behind the lock: a change of ownership takes it, too.
         let visible = self.placed(ctx, ns, Kind::Write)?;
-        Ok(guard.map(|guard| WriteAcquisition::new(guard, visible)))
+        Ok(guard.map(|guard| WriteAcquisition::new(guard, visible, self.shard_key(ctx, ns))))
     }
 
     /// The way in of every change of a definition that is not part of a transaction, and of what looks at whole collections.
     pub(crate) fn outside_transaction(&self, ctx: &OpCtx) -> Result<&Catalog> {
-        self.placed_in_database(ctx, &ctx.db)?;
+        self.check_database(ctx, &ctx.db)?;
         // Blockers and privileges of a definition.
         if open_txn(ctx).is_none() {
             return Ok(&self.catalog);

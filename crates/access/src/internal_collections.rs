@@ -1,6 +1,6 @@
 //! Documents that the server keeps for itself, by namespace and `_id`.
 
-use pando_base::{Namespace, OpTime, Result};
+use pando_base::{ErrorCode, Namespace, OpTime, Result};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
 use pando_catalog::{
     Catalog, CollectionOptions, CollectionSource, Interrupt, Uninterrupted, UpdateForm, WriteGuard, WriteOp,
@@ -45,12 +45,16 @@ impl InternalCollections {
     }
     /// The document whose `_id` is that text.
     pub fn named(&self, ns: &Namespace, name: &str) -> Result<Option<DocBuf>> {
+        self.named_as_of(ns, name, ReadAt::Latest)
+    }
+    /// The same at one time.
+    pub fn named_as_of(&self, ns: &Namespace, name: &str, at: ReadAt) -> Result<Option<DocBuf>> {
         let Some(coll) = self.catalog.lookup(ns) else { return Ok(None) };
         let mut key = DocBuilder::new();
         key.str("_id", name);
         let key = key.finish();
         let Some(id) = key.elem("_id") else { return Ok(None) };
-        let found = find_id(&self.catalog.read_latest()?, &coll, id)?;
+        let found = find_id(&self.catalog.storage().begin(at)?, &coll, id)?;
         Ok(found.map(|(_, doc)| RawDoc::trusted(&doc).to_buf()))
     }
     /// Every document of a collection at one time; none where there is no collection.
@@ -87,6 +91,13 @@ impl InternalCollections {
         match self.catalog.lookup(ns) {
             Some(_) => Ok(()),
             None => self.catalog.write_lock_or_create(ns).await.map(drop),
+        }
+    }
+    /// Drops the collection, if there is one.
+    pub async fn drop(&self, ns: &Namespace) -> Result<()> {
+        match self.catalog.drop_collection(ns).await {
+            Err(e) if e.code != ErrorCode::NamespaceNotFound => Err(e),
+            Ok(_) | Err(_) => Ok(()),
         }
     }
     /// Makes the index, and the collection, where there are none.

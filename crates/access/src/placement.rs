@@ -6,15 +6,17 @@
 use crate::Access;
 use bytes::Bytes;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
-use pando_bson::DocBuilder;
-use pando_catalog::ResolvedView;
+use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
+use pando_catalog::observer::DocumentKeys;
+use pando_catalog::{Collection, ResolvedView};
 use pando_command::{OpCtx, Versions};
 use pando_query::source::{
     CollectionInfo, IndexCursor, IndexScan, Owned, RecordCursor, RecordId, RecordScan, Source,
 };
 use pando_query::stage::involved;
-use pando_routing::ChunkVersion;
 use pando_routing::check::Access as Kind;
+use pando_routing::stale::StaleConfig;
+use pando_routing::{ChunkVersion, ShardKey};
 use pando_shard::metadata::{Known, Refusal};
 use pando_shard::{FilteringMetadata, OwnedDocuments};
 use std::collections::BTreeSet;
@@ -26,6 +28,7 @@ pub(crate) type Visible = Option<Arc<OwnedDocuments>>;
 impl Access {
     /// From now on this node is a shard's, and what it knows of who owns what is asked.
     pub fn on_shard(mut self, metadata: Arc<FilteringMetadata>) -> Access {
+        self.catalog.tell_documents_by(Arc::new(ShardKeys(metadata.clone())));
         self.placement = Some(metadata);
         self
     }
@@ -39,6 +42,15 @@ impl Access {
             ctx.note_refusal(refusal.why);
             refusal.error
         })
+    }
+    /// By what a collection is sharded, as this shard knows.
+    pub fn sharded_by(&self, ns: &Namespace) -> Option<ShardKey> {
+        self.placement.as_ref()?.known(ns).table().map(|table| table.collection.key.clone())
+    }
+    /// By what the collection is sharded that a request speaks of.
+    pub(crate) fn shard_key(&self, ctx: &OpCtx, ns: &Namespace) -> Option<ShardKey> {
+        let metadata = self.placement.as_ref().filter(|_| Versions::of(ctx).shard.is_some())?;
+        metadata.known(ns).table().map(|table| table.collection.key.clone())
     }
     /// A view of what lies on several shards, or that joins such, is read by whoever has routed the request: it is told what the
     /// view stands for (169).
@@ -62,11 +74,34 @@ impl Access {
             return Ok(());
         }
         let all = match self.catalog.snapshot().resolve_view(ns) {
-            Ok(Some(view)) => self.below(&view),
+            Ok(Some(view)) => {
+                let all = self.below(&view);
+                self.check_not_a_part(ctx, ns, &all)?;
+                all
+            }
             // What cannot be resolved is told where it is read.
             Ok(None) | Err(_) => BTreeSet::from([ns.clone()]),
         };
         all.iter().try_for_each(|ns| self.placed(ctx, ns, Kind::Read).map(drop))
+    }
+    /// A view that comes down to the very collection that the command is about, of which this shard has a part: the rest is read by
+    /// whoever has routed the request, and could not know that.
+    fn check_not_a_part(&self, ctx: &OpCtx, view: &Namespace, below: &BTreeSet<Namespace>) -> Result<()> {
+        let (Some(metadata), versions) = (&self.placement, Versions::of(ctx)) else { return Ok(()) };
+        for ns in below.iter().filter(|ns| versions.speaks_of(ns)) {
+            let Known::Sharded(owned) = metadata.known(ns) else { continue };
+            if owned.ownership().is_everything() {
+                continue;
+            }
+            let told = StaleConfig {
+                ns: view.to_string(),
+                received: ChunkVersion::UNSHARDED,
+                wanted: None,
+                shard: owned.ownership().shard().clone(),
+            };
+            return Err(told.into_error());
+        }
+        Ok(())
     }
     /// The collections that a view comes down to, those that it joins included.
     fn below(&self, view: &ResolvedView) -> BTreeSet<Namespace> {
@@ -85,7 +120,7 @@ impl Access {
         found
     }
     /// The same of a definition: nothing but the database's version matters.
-    pub(crate) fn placed_in_database(&self, ctx: &OpCtx, db: &str) -> Result<()> {
+    pub fn check_database(&self, ctx: &OpCtx, db: &str) -> Result<()> {
         let Some((metadata, received)) = self.placement.as_ref().zip(ctx.database_version) else {
             return Ok(());
         };
@@ -93,6 +128,16 @@ impl Access {
             ctx.note_refusal(refusal.why);
             refusal.error
         })
+    }
+}
+
+/// What entries say of a document of a sharded collection: its shard key, and its `_id`.
+struct ShardKeys(Arc<FilteringMetadata>);
+
+impl DocumentKeys for ShardKeys {
+    fn key_of(&self, coll: &Collection, doc: &RawDoc, id: Elem<'_>) -> Option<DocBuf> {
+        let Known::Sharded(owned) = self.0.known(&coll.ns) else { return None };
+        Some(owned.ownership().table.collection.key.document_key(doc, id))
     }
 }
 

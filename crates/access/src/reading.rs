@@ -89,6 +89,20 @@ impl Access {
     pub fn collection(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Option<Acquisition>> {
         self.read(ctx, ns, ReadAt::Latest)?.collection()
     }
+    /// The same for what is about a view itself: what it comes down to is not there where it lies on several shards.
+    pub fn read_itself(&self, ctx: &OpCtx, ns: &Namespace, at: ReadAt) -> Result<Below> {
+        match self.read_below(ctx, ns, at) {
+            Err(e) if e.code == ErrorCode::CommandOnShardedViewNotSupportedOnMongod => {}
+            done => return done,
+        }
+        let resolved = self.catalog.snapshot().resolve_view(ns)?;
+        let view = match self.read(ctx, ns, at)? {
+            Reading::View(view) => Some(view),
+            Reading::Missing | Reading::Collection(_) => None,
+        };
+        let below = resolved.as_ref().map_or(ns, |r| &r.ns).clone();
+        Ok(Below { coll: None, ns: below, view: view.zip(resolved) })
+    }
     /// The collection that a name comes down to, through its views.
     pub fn read_below(&self, ctx: &OpCtx, ns: &Namespace, at: ReadAt) -> Result<Below> {
         let snapshot = self.catalog.snapshot();

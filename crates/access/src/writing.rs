@@ -14,6 +14,7 @@ use pando_catalog::{
 use pando_command::OpCtx;
 use pando_query::source::{Owned, RecordId, Source};
 use pando_query::timeseries::TimeSeries;
+use pando_routing::ShardKey;
 use pando_shard::OwnedDocuments;
 use pando_storage::{OnPrepared, ReadAt};
 use std::borrow::Cow;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 pub struct WriteAcquisition {
     guard: WriteGuard,
     visible: Visible,
+    key: Option<ShardKey>,
 }
 
 impl Deref for WriteAcquisition {
@@ -34,8 +36,12 @@ impl Deref for WriteAcquisition {
 }
 
 impl WriteAcquisition {
-    pub(crate) fn new(guard: WriteGuard, visible: Visible) -> WriteAcquisition {
-        WriteAcquisition { guard, visible }
+    pub(crate) fn new(guard: WriteGuard, visible: Visible, key: Option<ShardKey>) -> WriteAcquisition {
+        WriteAcquisition { guard, visible, key }
+    }
+    /// On a shard, of a collection that is sharded: by what.
+    pub fn shard_key(&self) -> Option<&ShardKey> {
+        self.key.as_ref()
     }
     /// On a shard, of a collection that others own parts of: which documents are this shard's.
     pub fn owned(&self) -> Option<&OwnedDocuments> {

@@ -738,6 +738,10 @@ pub const MONITOR_SELECTION_MS: u64 = 20_000;
 pub const CONFIG_READ_MS: u64 = 30_000;
 /// Times that a shard asks the config servers about a collection or a database for one operation.
 pub const SHARD_REFRESHES_PER_OP_MAX: usize = 16;
+/// Chunks that a shard's primary writes down in one unit of work.
+pub const CACHED_CHUNKS_PER_WRITE_MAX: usize = 1_000;
+/// Times that a secondary reads what its primary has written down of a collection while that changes.
+pub const CACHED_METADATA_READS_MAX: usize = 10;
 /// Chunks that `getShardVersion` lists.
 pub const SHARD_VERSION_CHUNKS_SHOWN_MAX: usize = 10_000;
 /// What happened to a cluster is kept up to this size (MongoDB's).
@@ -781,5 +785,8 @@ pub const ROUTER_STALE_PAUSE_MS: u64 = 20;
 pub const ROUTER_FIRST_BATCH_DOCS: u64 = 101;
 /// Bytes of documents that a router keeps ready of one shard's part of a merged stream before it asks for no more of them.
 pub const ROUTER_READ_AHEAD_BYTES: usize = 32 << 20;
+/// Milliseconds for which a router has shards wait at a time while it merges their changes: so long an event of one may be kept by others
+/// that have nothing to tell.
+pub const ROUTER_WATCH_SLICE_MS: i64 = 100;
 /// Writes without the shard key look for a document and write it; so many times another writer may come in between.
 pub const ROUTER_WRITE_WITHOUT_KEY_TRIES_MAX: u32 = 10;

@@ -6,7 +6,7 @@ use crate::schema::collection::{Collection, View};
 use crate::schema::snapshot::{CatalogSnapshot, Named};
 use crate::schema::write_guard::WriteGuard;
 use crate::write::gate::WriteGate;
-use crate::write::observer::OpObserver;
+use crate::write::observer::{DocumentKeys, OpObserver};
 use crate::write::oid::ObjectIdSource;
 use arc_swap::ArcSwap;
 use pando_base::panics::poisoned;
@@ -15,7 +15,7 @@ use pando_env::Env;
 use pando_storage::{ReadAt, Storage, Txn};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 /// All databases of one server. Cheap to clone.
 #[derive(Clone)]
@@ -34,6 +34,7 @@ pub(crate) struct Inner {
     /// Of locks of databases that were thrown away.
     dropped_databases: Mutex<Counts>,
     observers: RwLock<Arc<[Arc<dyn OpObserver>]>>,
+    document_keys: OnceLock<Arc<dyn DocumentKeys>>,
     term: AtomicI64,
     gate: WriteGate,
     pub(crate) dropping: crate::ddl::dropping::Dropping,
@@ -85,6 +86,7 @@ impl Catalog {
             dropped: Mutex::default(),
             dropped_databases: Mutex::default(),
             observers: RwLock::new(observers),
+            document_keys: OnceLock::new(),
             term: AtomicI64::new(-1),
             gate: WriteGate::default(),
             dropping: crate::ddl::dropping::Dropping::default(),
@@ -138,6 +140,13 @@ impl Catalog {
     }
     pub(crate) fn observers(&self) -> Arc<[Arc<dyn OpObserver>]> {
         self.0.observers.read().unwrap_or_else(poisoned).clone()
+    }
+    /// From now on entries tell documents apart by what this says.
+    pub fn tell_documents_by(&self, keys: Arc<dyn DocumentKeys>) {
+        let _ = self.0.document_keys.set(keys);
+    }
+    pub(crate) fn document_keys(&self) -> Option<&Arc<dyn DocumentKeys>> {
+        self.0.document_keys.get()
     }
     pub fn new_uuid(&self) -> Uuid {
         let mut bytes = [0; 16];

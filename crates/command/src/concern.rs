@@ -26,6 +26,16 @@ impl ReadLevel {
             ReadLevel::Snapshot => "snapshot",
         }
     }
+    pub fn named(text: &str) -> Option<ReadLevel> {
+        let all = [
+            ReadLevel::Local,
+            ReadLevel::Available,
+            ReadLevel::Majority,
+            ReadLevel::Linearizable,
+            ReadLevel::Snapshot,
+        ];
+        all.into_iter().find(|level| level.text() == text)
+    }
 }
 
 /// `readConcern`.
@@ -41,11 +51,28 @@ pub struct ReadConcern {
     pub at_cluster_time: Option<Timestamp>,
     /// The field was present in the command.
     pub given: bool,
+    /// The level is the cluster-wide default (`setDefaultRWConcern`).
+    pub by_default: bool,
 }
 
 impl ReadConcern {
     pub fn level(&self) -> ReadLevel {
         self.level.unwrap_or(ReadLevel::Local)
+    }
+    pub fn provenance(&self) -> Provenance {
+        match (self.given, self.by_default) {
+            (_, true) => Provenance::CustomDefault,
+            (true, _) => Provenance::ClientSupplied,
+            (false, false) => Provenance::ImplicitDefault,
+        }
+    }
+    /// Takes the cluster-wide default over where the command says nothing (R-DWC-1). Who names a time and no level reads locally.
+    pub(crate) fn or_default(&mut self, default: impl FnOnce() -> Option<ReadLevel>) {
+        let silent =
+            self.level.is_none() && self.after_cluster_time.is_none() && self.after_op_time.is_none();
+        if silent && let Some(level) = default() {
+            (self.level, self.by_default) = (Some(level), true);
+        }
     }
     /// The node may have to wait before it can read so.
     #[inline]
@@ -61,19 +88,13 @@ impl ReadConcern {
         for e in doc.iter() {
             match (e.name(), e.value()) {
                 ("level", Value::String(s)) => {
-                    rc.level = Some(match s {
-                        "local" => ReadLevel::Local,
-                        "available" => ReadLevel::Available,
-                        "majority" => ReadLevel::Majority,
-                        "linearizable" => ReadLevel::Linearizable,
-                        "snapshot" => ReadLevel::Snapshot,
-                        _ => {
-                            return Err(Error::failed_to_parse(
-                                "readConcern.level must be either 'local', 'majority', 'linearizable', \
-                                 'available', or 'snapshot'",
-                            ));
-                        }
-                    });
+                    let unknown = || {
+                        Error::failed_to_parse(
+                            "readConcern.level must be either 'local', 'majority', 'linearizable', \
+                             'available', or 'snapshot'",
+                        )
+                    };
+                    rc.level = Some(ReadLevel::named(s).ok_or_else(unknown)?);
                 }
                 ("afterClusterTime", Value::Timestamp(t)) => rc.after_cluster_time = Some(t),
                 ("atClusterTime", Value::Timestamp(t)) => rc.at_cluster_time = Some(t),
@@ -83,7 +104,9 @@ impl ReadConcern {
                 ("provenance", v) => {
                     check_provenance("ReadConcernArgs::parse", &v)?;
                     // A router says what it takes where the client says nothing.
-                    rc.given = v.as_str() != Some(Provenance::ImplicitDefault.text());
+                    let is = |p: Provenance| v.as_str() == Some(p.text());
+                    rc.by_default = is(Provenance::CustomDefault);
+                    rc.given = !rc.by_default && !is(Provenance::ImplicitDefault);
                 }
                 ("allowTransactionTableSnapshot", _) => {}
                 ("level", v) => return Err(had_wrong_type("level", "string", &v)),

@@ -52,6 +52,7 @@ pub const NAMES: &[&str] = &[
     "waitWithPinnedCursorDuringGetMoreBatch",
     "failUpgrading",
     "failDowngrading",
+    "hangBeforeWorkflowAction",
 ];
 
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -243,7 +243,7 @@ impl Reading {
                 Ok(rc) => self.args.read_concern = rc,
                 Err(e) => self.wrong_read_concern = Some(e),
             },
-            "writeConcern" => match WriteConcern::parse(&v) {
+            "writeConcern" => match parse_write_concern(&v, body) {
                 Ok(wc) => self.args.write_concern = Some(wc),
                 Err(e) => self.args.wrong_write_concern = Some(e),
             },
@@ -363,6 +363,19 @@ const LSID: &[Field] = &[
     Field::optional("txnNumber", Shape::Long),
     Field::optional("txnUUID", Shape::Uuid),
 ];
+
+/// Two commands tell a wrong type in the words of their other arguments.
+fn parse_write_concern(v: &Value<'_>, body: &RawDoc) -> Result<WriteConcern> {
+    let owner = match body.first().map(|e| e.name()) {
+        Some("aggregate") => "aggregate",
+        Some("findAndModify" | "findandmodify") => "findAndModify",
+        _ => return WriteConcern::parse(v),
+    };
+    match v {
+        Value::Document(_) => WriteConcern::parse(v),
+        v => Err(wrong_type(owner, "writeConcern", v, &["object"])),
+    }
+}
 
 fn parse_lsid(v: &Value<'_>) -> Result<SessionId> {
     const OWNER: &str = "OperationSessionInfo.lsid";

@@ -218,6 +218,7 @@ impl ReadConcerns {
     pub fn count(&self, rc: &ReadConcern) {
         let counter = match rc.level {
             None => &self.none,
+            Some(_) if rc.by_default => &self.none,
             Some(ReadLevel::Local) => &self.local,
             Some(ReadLevel::Available) => &self.available,
             Some(ReadLevel::Majority) => &self.majority,

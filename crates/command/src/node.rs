@@ -4,7 +4,7 @@
 
 use crate::client::Client;
 use crate::cluster_time::Signature;
-use crate::concern::{WriteConcern, WriteConcernError};
+use crate::concern::{ReadLevel, WriteConcern, WriteConcernError};
 use crate::instance::Instance;
 use crate::{Flags, OpCtx, Request, Roles};
 use pando_auth::Authority;
@@ -99,6 +99,8 @@ pub trait Node: Send + Sync + Sized + 'static {
     }
     /// The write concern that applies when the client gave none (or gave no `w`).
     fn default_write_concern(&self) -> WriteConcern;
+    /// The cluster-wide default for reads, where one was set.
+    fn default_read_level(&self) -> Option<ReadLevel>;
 
     /// Waits for the operation's last write (`ctx.last_op()`, or the client's last one if this operation
     /// changed nothing) to satisfy `wc`.

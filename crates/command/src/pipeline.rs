@@ -101,6 +101,9 @@ pub async fn run<S: Node>(
         }
     };
     find_late_mistakes(spec, node.roles(), msg.body, &mut args);
+    if takes_default_read_concern(spec, client, &args) {
+        args.read_concern.or_default(|| node.default_read_level());
+    }
     let ctx = OpCtx::new(client.clone(), (spec.name, spec.flags), db, args, msg.body, started);
     let req = request(spec, invoked_as, db, msg);
     let running = std::pin::pin!(execute(spec, node, &ctx, req));
@@ -380,6 +383,15 @@ fn append_write_concern_error(body: &mut DocBuilder, e: &WriteConcernError) {
             b.raw_doc("errInfo", info);
         }
     });
+}
+
+/// Reads of clients; between nodes whoever asks says how. A cursor and a transaction go on as they began.
+fn takes_default_read_concern(spec: &CommandRow, client: &Client, args: &GenericArgs) -> bool {
+    spec.flags.has(Flags::READ | Flags::READ_CONCERN)
+        && !spec.flags.has(Flags::NOW)
+        && spec.name != "getMore"
+        && (!args.in_txn() || args.start_transaction)
+        && !client.is_internal()
 }
 
 /// After a write (successful or not): wait until enough members have it.

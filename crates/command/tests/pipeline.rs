@@ -105,6 +105,9 @@ impl Node for Toy {
         }
         Ok(())
     }
+    fn default_read_level(&self) -> Option<pando_command::ReadLevel> {
+        None
+    }
     fn default_write_concern(&self) -> WriteConcern {
         WriteConcern::of(W::Majority, Provenance::ImplicitDefault)
     }

@@ -4,7 +4,7 @@ use crate::manager::CatalogManager;
 use crate::metadata::ns;
 use crate::mutexes::Subject;
 use pando_access::{Change, Interrupt};
-use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, limits};
+use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, ObjectId, RawDoc, Value};
 use pando_query::source::Direction;
 use pando_routing::{Chunk, ChunkVersion, CollectionEntry, RoutingTable};
@@ -13,7 +13,7 @@ impl CatalogManager {
     /// Writes a new sharded collection: its chunks, then its entry, in one transaction. The same once more changes nothing.
     ///
     /// # Errors
-    /// 23 where the collection is sharded already, as another one than this.
+    /// 23 where the collection is sharded already, as another one than this; 225 where it was given up, or dropped since.
     pub async fn commit_collection(
         &self,
         interrupt: &dyn Interrupt,
@@ -36,6 +36,9 @@ impl CatalogManager {
         let metadata = self.metadata();
         if let Some(there) = metadata.stored(&entry.ns)? {
             return same_as(&there.table, &entry);
+        }
+        if let Some(newest) = self.fence(&entry.ns)?.filter(|at| *at >= entry.generation.timestamp) {
+            return Err(too_old(&entry.ns, entry.generation.timestamp, newest));
         }
         // `config` is everybody's and nobody's.
         if name.db() != "config" && metadata.database(name.db())?.is_none() {
@@ -66,14 +69,34 @@ impl CatalogManager {
         Ok(table.version())
     }
 
+    /// From now on this collection cannot be committed any more, however late its commit arrives; its version, where it was.
+    pub async fn give_up_collection(
+        &self,
+        interrupt: &dyn Interrupt,
+        entry_doc: &RawDoc,
+    ) -> Result<Option<ChunkVersion>> {
+        let entry = CollectionEntry::parse(entry_doc)?;
+        self.prepare().await?;
+        let _one = self.lock(interrupt, Subject::Collection(entry.ns.clone())).await?;
+        if let Some(there) = self.metadata().stored(&entry.ns)?
+            && let Ok(version) = same_as(&there.table, &entry)
+        {
+            return Ok(Some(version));
+        }
+        let change = self.fenced(&entry.ns, entry.generation.timestamp)?;
+        self.write(interrupt, &change.into_iter().collect::<Vec<_>>()).await?;
+        Ok(None)
+    }
     /// Takes everything away that says of a collection of this UUID that it is sharded, and the zones of its name. What was created
-    /// under the name meanwhile stays.
+    /// under the name meanwhile stays. `at` is the number of the definition (see `pando_workflows::ddl`): older ones of the name are
+    /// refused from now on, and this one has its effect once.
     pub async fn commit_drop_collection(
         &self,
         interrupt: &dyn Interrupt,
         client: &str,
         of: &str,
         uuid: Uuid,
+        at: Option<Timestamp>,
     ) -> Result<()> {
         self.prepare().await?;
         let _zones = self.lock(interrupt, Subject::Zones).await?;
@@ -81,13 +104,17 @@ impl CatalogManager {
         let metadata = self.metadata();
         let entry = metadata.collection(of)?;
         let its_uuid = entry.as_deref().map(CollectionEntry::parse).transpose()?.map(|entry| entry.uuid);
-        if its_uuid.is_none_or(|there| there == uuid) {
+        let made = at.is_some() && self.fence(of)? >= at;
+        if its_uuid.is_none_or(|there| there == uuid) && !made {
             let mut changes: Vec<Change> =
                 entry.into_iter().map(|was| Change::Remove { ns: ns("collections"), was }).collect();
             let tags = metadata.tags(of)?.into_iter();
             changes.extend(tags.map(|was| Change::Remove { ns: ns("tags"), was }));
             // Together with as many chunks as one transaction should hold: nobody reads those that are left.
             changes.extend(self.some_chunks_removed(uuid)?);
+            if let Some(at) = at {
+                changes.extend(self.fenced(of, at)?);
+            }
             self.write(interrupt, &changes).await?;
         }
         self.remove_chunks(interrupt, uuid).await?;
@@ -103,6 +130,40 @@ impl CatalogManager {
         let some: Vec<DocBuf> = self.internal.by_index(&chunks, index, &key, Direction::Forward, max)?;
         Ok(some.into_iter().map(|was| Change::Remove { ns: chunks.clone(), was }).collect())
     }
+}
+
+/// Numbers of the newest definitions: `{_id: <ns>, timestamp}`. One small document for each name that was sharded and is no more.
+const FENCES: &str = "ddl_fences";
+
+impl CatalogManager {
+    /// The newest definition of a name that took a sharded collection away.
+    fn fence(&self, of: &str) -> Result<Option<Timestamp>> {
+        Ok(self.internal.named(&ns(FENCES), of)?.as_deref().and_then(fence_of))
+    }
+    /// The change that makes it at least `at`.
+    fn fenced(&self, of: &str, at: Timestamp) -> Result<Option<Change>> {
+        let was = self.internal.named(&ns(FENCES), of)?;
+        let mut now = DocBuilder::new();
+        now.str("_id", of).timestamp("timestamp", at);
+        let now = now.finish();
+        Ok(match was {
+            None => Some(Change::Insert(ns(FENCES), now)),
+            Some(was) if fence_of(&was) < Some(at) => Some(Change::Replace { ns: ns(FENCES), was, now }),
+            Some(_) => None,
+        })
+    }
+}
+
+fn fence_of(doc: &RawDoc) -> Option<Timestamp> {
+    match doc.get("timestamp") {
+        Some(Value::Timestamp(at)) => Some(at),
+        _ => None,
+    }
+}
+fn too_old(of: &str, at: Timestamp, newest: Timestamp) -> Error {
+    let text =
+        format!("a definition of {of} of {at} comes too late: there was one of {newest}, or it was given up");
+    Error::new(ErrorCode::TransactionTooOld, text)
 }
 
 fn same_as(there: &RoutingTable, wanted: &CollectionEntry) -> Result<ChunkVersion> {

@@ -39,6 +39,6 @@ impl Cached for KnownCollection {
         self.version().order(other.version()) == Some(Ordering::Less)
     }
     fn covers(&self, wanted: &ChunkVersion) -> bool {
-        matches!(wanted.order(self.version()), Some(Ordering::Less | Ordering::Equal))
+        self.version().is_as_new_as(*wanted)
     }
 }

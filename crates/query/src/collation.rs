@@ -522,9 +522,9 @@ fn strength(owner: &str, v: Value<'_>) -> Result<i64> {
     };
     match n {
         1..=5 => Ok(n),
-        0 => Err(Error::bad_value(format!(
-            "Enumeration value '0' for field '{owner}.strength' is not a valid value."
-        ))),
+        0 => Err(Error::bad_value(
+            "Enumeration value '0' for field 'collation.strength' is not a valid value.",
+        )),
         6.. => Err(Error::location(
             51024,
             format!("BSON field 'strength' value must be <= 5, actual value '{n}'"),

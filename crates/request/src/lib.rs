@@ -15,6 +15,7 @@
 //! * [`define`] — create, collMod, createIndexes and their like;
 //! * [`list`], [`stats`] — what exists, and how large it is;
 //! * [`session`], [`settings`] — sessions, cursors, transactions; parameters, running operations, users and roles;
+//! * [`sharding`] — shardCollection, enableSharding;
 //! * [`spell`] — how they become documents again.
 
 pub mod constants;
@@ -25,6 +26,7 @@ pub mod list;
 pub mod read;
 pub mod session;
 pub mod settings;
+pub mod sharding;
 pub mod spell;
 pub mod stats;
 pub mod write;
@@ -51,6 +53,7 @@ pub use read::map_reduce::MapReduceArgs;
 pub use read::plan_cache::{
     PlanCacheClearArgs, PlanCacheClearFiltersArgs, PlanCacheListFiltersArgs, PlanCacheSetFilterArgs,
 };
+pub use session::hello::HelloArgs;
 pub use session::kill_cursors::KillCursorsArgs;
 pub use session::sessions::{
     EndSessionsArgs, KillAllSessionsArgs, KillAllSessionsByPatternArgs, KillSessionsArgs, RefreshSessionsArgs,
@@ -74,6 +77,8 @@ pub use settings::rw_concern::{GetDefaultRwConcernArgs, SetDefaultRwConcernArgs}
 pub use settings::user_write_block::SetUserWriteBlockModeArgs;
 pub use settings::users::{CreateUserArgs, GrantRolesToUserArgs, RevokeRolesFromUserArgs, UpdateUserArgs};
 pub use settings::users_info::UsersInfoArgs;
+pub use sharding::enable_sharding::EnableShardingArgs;
+pub use sharding::shard_collection::ShardCollectionArgs;
 pub use stats::coll_stats::CollStatsArgs;
 pub use stats::compact::CompactArgs;
 pub use stats::data_size::DataSizeArgs;

@@ -14,6 +14,7 @@
 
 mod aggregate;
 mod commands;
+mod concern_defaults;
 mod config;
 mod cursors;
 mod node;

@@ -6,10 +6,9 @@ use crate::transactions::read_concern_of;
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
 use pando_bson::DocBuilder;
 use pando_command::cluster_time::Signature;
-use pando_command::concern::{Provenance, W};
 use pando_command::{
-    Client, Flags, Instance, Node, OpCtx, Param, ReplyTimes, Request, Roles, TopologyVersion, WriteConcern,
-    WriteConcernError,
+    Client, Flags, Instance, Node, OpCtx, Param, ReadLevel, ReplyTimes, Request, Roles, TopologyVersion,
+    WriteConcern, WriteConcernError,
 };
 use pando_env::BoxFuture;
 use std::sync::Arc;
@@ -26,7 +25,7 @@ impl Node for Router {
             let max = self.instance.params.int(Param::maxSessions) as usize;
             self.sessions.touch(lsid, ctx.started, max)?;
         }
-        ctx.attach(Arc::new(OpState::at(self.times.cluster().0)));
+        ctx.attach(Arc::new(OpState::at(self.times.cluster().0, self.concern_defaults.get())));
         Ok(())
     }
     /// Its shards look at it again.
@@ -47,6 +46,8 @@ impl Node for Router {
             let found = match ctx.start_transaction {
                 true => {
                     let given = req.body.get("readConcern").and_then(|v| v.as_doc());
+                    let default = self.concern_defaults.get().of_transaction();
+                    let given = given.filter(|d| !d.is_empty()).or(default.as_deref());
                     let reads = read_concern_of(given, self.times.cluster().0);
                     self.transactions.begin(lsid, number, reads, now)
                 }
@@ -82,7 +83,10 @@ impl Node for Router {
         }
     }
     fn default_write_concern(&self) -> WriteConcern {
-        WriteConcern::of(W::Majority, Provenance::ImplicitDefault)
+        self.concern_defaults.get().write_concern()
+    }
+    fn default_read_level(&self) -> Option<ReadLevel> {
+        self.concern_defaults.get().read
     }
     /// Shards have waited.
     fn await_write_concern<'a>(

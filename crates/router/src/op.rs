@@ -1,5 +1,6 @@
 //! What hangs on one operation while it runs: the newest time at which a shard did its part, and its transaction.
 
+use crate::concern_defaults::ConcernDefaults;
 use crate::transactions::Transaction;
 use pando_base::Timestamp;
 use pando_bson::{RawDoc, Value};
@@ -15,12 +16,13 @@ pub(crate) struct OpState {
     transaction: OnceLock<Arc<Transaction>>,
     /// What all parts of a read of a snapshot read at; zero where nothing is known.
     snapshot: Timestamp,
+    defaults: Arc<ConcernDefaults>,
 }
 
 impl OpState {
     /// One that begins now.
-    pub(crate) fn at(now: Timestamp) -> OpState {
-        OpState { snapshot: now, ..OpState::default() }
+    pub(crate) fn at(now: Timestamp, defaults: Arc<ConcernDefaults>) -> OpState {
+        OpState { snapshot: now, defaults, ..OpState::default() }
     }
     /// `operationTime` of the reply; zero when no shard was asked.
     pub(crate) fn operation(&self) -> Timestamp {
@@ -29,6 +31,11 @@ impl OpState {
     pub(crate) fn set_transaction(&self, transaction: Arc<Transaction>) {
         let _ = self.transaction.set(transaction);
     }
+}
+
+/// What an operation goes by that names no concern.
+pub(crate) fn concern_defaults(ctx: &OpCtx) -> Arc<ConcernDefaults> {
+    ctx.attached::<OpState>().map_or_else(Arc::default, |state| state.defaults.clone())
 }
 
 /// The transaction that an operation is a statement of.

@@ -44,6 +44,7 @@ impl Shards {
                 None => own().transpose()?.flatten(),
             },
             vars: Arc::new(vars),
+            memory: pando_session::memory(&ctx.instance().params),
             random: Arc::new(FromEnv(ctx.env().rng.clone())),
             ..QueryCtx::default()
         };

@@ -1,5 +1,6 @@
 //! One router: what its commands hold and ask.
 
+use crate::concern_defaults::KnownDefaults;
 use crate::config::Config;
 use crate::cursors::cursor::RouterCursor;
 use crate::remote::Shards;
@@ -8,7 +9,9 @@ use pando_base::{Error, ErrorCode, Result};
 use pando_bson::ObjectId;
 use pando_command::{Instance, Registry};
 use pando_env::sync::Notify;
+use pando_metadata_cache::Times;
 use pando_session::Sessions;
+use pando_session::Spills;
 use pando_session::cursors::Cursors;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -21,7 +24,10 @@ pub struct Router {
     pub config: Config,
     pub(crate) shards: Shards,
     pub(crate) transactions: Transactions,
+    pub(crate) concern_defaults: KnownDefaults,
     pub(crate) cursors: Cursors<RouterCursor>,
+    /// What merging parts of pipelines hold beyond their memory.
+    pub(crate) spills: Arc<Spills>,
     /// Sessions of this router's clients.
     pub(crate) sessions: Sessions,
     /// This process, in `topologyVersion`.
@@ -45,6 +51,11 @@ impl Router {
         self.me
             .upgrade()
             .ok_or_else(|| Error::new(ErrorCode::InterruptedAtShutdown, "interrupted at shutdown"))
+    }
+
+    /// What it has heard of the cluster's times.
+    pub fn times(&self) -> &Times {
+        &self.shards.times
     }
 
     /// Asks the process to end.

@@ -2,6 +2,7 @@
 
 use crate::Router;
 use crate::commands;
+use crate::concern_defaults::KnownDefaults;
 use crate::config::Config;
 use crate::remote::Shards;
 use crate::transactions::Transactions;
@@ -16,6 +17,7 @@ use pando_metadata_cache::Times;
 use pando_metadata_cache::{ConfigServers, MetadataCache};
 use pando_rpc::{Options, Pool};
 use pando_session::Sessions;
+use pando_session::Spills;
 use pando_session::cursors::Cursors;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -36,14 +38,18 @@ impl Router {
         let shards = Shards { env: env.clone(), times, fleet, catalog };
         let mut process_id = ObjectId([0; 12]);
         env.rng.fill(&mut process_id.0);
+        // Routers that are started in the same folder listen on ports of their own.
+        let spills = Spills::new(&env, &format!("_tmp_pandos_{}", config.port));
         let router = Arc::new_cyclic(|me| Router {
             me: me.clone(),
             shards,
             transactions: Transactions::default(),
+            concern_defaults: KnownDefaults::default(),
             instance,
             registry: commands::registry(),
             config,
             cursors: Cursors::default(),
+            spills,
             sessions: Sessions::default(),
             process_id,
             ending: AtomicBool::new(false),
@@ -59,8 +65,12 @@ impl Router {
     async fn wait_for_config_servers(&self, env: &Env) -> Result<()> {
         let pause = Duration::from_millis(limits::ROUTER_START_RETRY_MS);
         loop {
-            match self.catalog.refresh_shards().await {
-                Ok(_) => return Ok(()),
+            let reading = async {
+                self.catalog.refresh_shards().await?;
+                self.refresh_concern_defaults().await
+            };
+            match reading.await {
+                Ok(()) => return Ok(()),
                 Err(_) if self.is_ending() => return Err(Error::internal("asked to end while it started")),
                 Err(e) => {
                     env.log.warn(Component::Sharding, 23834, "The config servers cannot be read yet", |a| {
@@ -87,6 +97,8 @@ impl Router {
                 if rounds.is_multiple_of(limits::ROUTER_SHARDS_READ_ROUNDS) {
                     // Whoever needs a shard that is not known reads them again by itself.
                     let _ = router.catalog.refresh_shards().await;
+                    // What was known before is gone by until they answer.
+                    let _ = router.refresh_concern_defaults().await;
                 }
                 router.reap();
             }

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use pando_bson::{Bson, Document, doc};
-use pando_testserver::{Client, Cluster, run, spawn};
+use pando_command::roles::ClusterRole;
+use pando_testserver::{Client, Cluster, Set, run, spawn};
 
 fn numbers(from: i32, to: i32) -> Vec<Bson> {
     let words = ["a", "B", "b", "C", "\u{e9}", "A"];
@@ -233,13 +234,13 @@ fn an_update_does_not_put_a_document_where_nobody_looks_for_it() {
         cluster.shard_collection("test.ranged", doc! { "k": 1 }).await;
         let upsert = doc! { "q": { "_id": 1, "k": 900 }, "u": { "$set": { "k": 5 } }, "upsert": true };
         let array = doc! { "q": { "_id": 2, "k": 900 }, "u": { "$set": { "k": [1, 2] } }, "upsert": true };
-        for update in [upsert, array] {
+        for (update, code) in [(upsert, "283"), (array, "Int32(54)")] {
             let mut command = doc! { "update": "ranged" };
             command.push("updates", vec![Bson::from(update)]);
             command.push("$db", "test");
             let reply = c.run(command).await;
             assert_eq!(number(&reply, "n"), 0, "{reply:?}");
-            assert!(format!("{reply:?}").contains("283"), "{reply:?}");
+            assert!(format!("{reply:?}").contains(code), "{reply:?}");
         }
         for shard in 0..2 {
             assert_eq!(count(&mut cluster.shard(shard).await, "ranged", doc! {}).await, 0);
@@ -252,6 +253,35 @@ fn an_update_does_not_put_a_document_where_nobody_looks_for_it() {
             let found = cluster.shard(shard).await.all(doc! { "listIndexes": "ranged" }).await;
             let names: Vec<_> = found.iter().filter_map(|d| d.get("name").and_then(Bson::as_str)).collect();
             assert!(names.contains(&"z"), "s{shard}: {names:?}");
+        }
+        cluster.shut_down().await;
+    });
+}
+
+/// A pipeline whose own documents lie on one shard reads the whole of a view on the same collection.
+#[test]
+fn a_view_on_the_same_collection_is_read_as_a_whole() {
+    run(async {
+        let cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+        zones(&mut c, "test.ranged").await;
+        cluster.shard_collection("test.ranged", doc! { "k": 1 }).await;
+        insert(&mut c, "ranged", numbers(0, 100)).await;
+        c.ok(doc! { "create": "seen", "viewOn": "ranged", "pipeline": [{ "$match": { "g": 3 } }] }).await;
+        let join = doc! { "from": "seen", "localField": "g", "foreignField": "g", "as": "j" };
+        // On the shard that has the view, and on the other one.
+        for (k, of_other) in [(30, 14), (110, 0), (660, 14)] {
+            let matched = doc! { "$match": { "k": k } };
+            for (stage, n) in [(doc! { "$unionWith": "seen" }, 15), (doc! { "$lookup": join.clone() }, 1)] {
+                let mut command = doc! { "aggregate": "ranged", "cursor": {} };
+                command.push("pipeline", vec![Bson::from(matched.clone()), stage.into()]);
+                let rows = c.all(command).await;
+                assert_eq!(rows.len(), n, "{k}");
+                if let Some(joined) = rows[0].get("j").and_then(Bson::as_array) {
+                    assert_eq!(joined.len(), of_other, "{k}");
+                }
+            }
         }
         cluster.shut_down().await;
     });
@@ -305,6 +335,132 @@ fn a_stream_over_shards_goes_on_behind_any_event() {
             };
             assert_eq!(ids(&again)[..14 - at], ids(&first)[at + 1..15], "behind {at}");
         }
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn secondaries_judge_by_what_their_data_has_reached() {
+    run(async {
+        let cluster = Cluster::of(1, 1).await;
+        let set = Set::configured(3, |c| c.cluster_role = Some(ClusterRole::Shard)).await;
+        let mut c = cluster.router(0).await;
+        let hosts: Vec<String> = (0..3).map(|i| set.host(i)).collect();
+        c.ok(doc! { "addShard": format!("rs/{}", hosts.join(",")), "name": "s1", "$db": "admin" }).await;
+        c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+        zones(&mut c, "test.c").await;
+        cluster.shard_collection("test.c", doc! { "k": 1 }).await;
+        assert_eq!(number(&insert(&mut c, "c", numbers(0, 100)).await, "n"), 100);
+        let read = |limit_ms: i32| {
+            let mut find = doc! { "find": "c", "filter": { "k": { "$gte": 500 } }, "batchSize": 1000 };
+            find.push("$readPreference", doc! { "mode": "secondary" });
+            find.push("readConcern", doc! { "level": "majority" });
+            find.push("maxTimeMS", limit_ms);
+            find
+        };
+        assert_eq!(c.all(read(20_000)).await.len(), 50);
+        // What the primary has learnt stands in the data of all.
+        for i in 0..3 {
+            let mut member = set.connect(i).await;
+            let mut find = doc! { "find": "cache.chunks.test.c", "sort": { "_id": 1 }, "$db": "config" };
+            find.push("$readPreference", doc! { "mode": "nearest" });
+            let chunks = member.all(find).await;
+            let shards: Vec<_> = chunks.iter().map(|d| d.get("shard").and_then(Bson::as_str)).collect();
+            assert_eq!(shards, [Some("s0"), Some("s1")], "member {i}");
+        }
+        // Who lags behind does not answer for what it will own.
+        let late = set.secondaries().await[0];
+        set.fail_point(late, "rsSyncApplyStop", true).await;
+        c.ok(doc! { "drop": "c" }).await;
+        zones(&mut c, "test.c").await;
+        cluster.shard_collection("test.c", doc! { "k": 1 }).await;
+        let mut insert = doc! { "insert": "c", "writeConcern": doc! { "w": "majority" } };
+        insert.push("documents", numbers(50, 70));
+        c.ok(insert).await;
+        let mut find = doc! { "find": "c", "maxTimeMS": 1000, "$db": "test" };
+        find.push("$readPreference", doc! { "mode": "secondary" });
+        find.push("shardVersion", version_of(&mut c, "test.c", "s1").await);
+        let mut member = set.connect(late).await;
+        for _ in 0..3 {
+            let reply = member.run(find.clone()).await;
+            assert_ne!(number(&reply, "ok"), 1, "{reply:?}");
+        }
+        set.fail_point(late, "rsSyncApplyStop", false).await;
+        find.remove("maxTimeMS");
+        let reply = match member.run(find.clone()).await {
+            refused if number(&refused, "ok") != 1 => member.run(find).await,
+            reply => reply,
+        };
+        let first = reply.get("cursor").and_then(Bson::as_doc).and_then(|d| d.get("firstBatch"));
+        assert_eq!(first.and_then(Bson::as_array).map(<[Bson]>::len), Some(20), "{reply:?}");
+        set.shut_down().await;
+        cluster.shut_down().await;
+    });
+}
+
+/// What a router that knows everything believes of a shard's part.
+async fn version_of(c: &mut Client, ns: &str, shard: &str) -> Document {
+    let find = doc! { "find": "collections", "filter": { "_id": ns }, "$db": "config" };
+    let entry = c.all(find).await.remove(0);
+    let mut find = doc! { "find": "chunks", "sort": { "lastmod": -1 }, "$db": "config" };
+    find.push("filter", doc! { "uuid": entry.get("uuid").unwrap().clone(), "shard": shard });
+    let newest = c.all(find).await.remove(0);
+    let field = |d: &Document, name: &str| d.get(name).unwrap().clone();
+    doc! { "t": field(&entry, "timestamp"), "e": field(&entry, "lastmodEpoch"), "v": field(&newest, "lastmod") }
+}
+
+/// Whoever asks it anew elsewhere would believe that nothing of the transaction will ever be seen.
+#[test]
+fn a_router_that_did_not_begin_a_transaction_does_not_say_that_there_was_none() {
+    run(async {
+        let cluster = Cluster::of(1, 2).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "create": "c" }).await;
+        let within = |mut body: Document| {
+            let id = pando_bson::Binary { subtype: 4, bytes: vec![5; 16] };
+            body.push("lsid", doc! { "id": Bson::Binary(id) });
+            body.push("txnNumber", 1_i64);
+            body.push("autocommit", false);
+            body
+        };
+        let mut insert = within(doc! { "insert": "c", "documents": [{ "_id": 1 }] });
+        insert.push("startTransaction", true);
+        c.ok(insert).await;
+        let commit = || {
+            let mut body = within(doc! { "commitTransaction": 1 });
+            body.push("$db", "admin");
+            body
+        };
+        let mut other = cluster.router(1).await;
+        let reply = other.run(commit()).await;
+        assert_eq!(number(&reply, "code"), 50940, "{reply:?}");
+        assert!(!reply.contains("errorLabels"), "{reply:?}");
+        c.ok(commit()).await;
+        assert_eq!(count(&mut other, "c", doc! {}).await, 1);
+        cluster.shut_down().await;
+    });
+}
+
+/// A shard that took part in a drop does not take what it knew before for what is: the first of those who write by an old table is
+/// refused, and the shard asks before it judges the second.
+#[test]
+fn who_writes_by_an_old_table_does_not_write_into_what_was_dropped() {
+    run(async {
+        let cluster = Cluster::of(2, 3).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+        zones(&mut c, "test.c").await;
+        cluster.shard_collection("test.c", doc! { "k": 1 }).await;
+        let mut old = [cluster.router(1).await, cluster.router(2).await];
+        for (i, router) in old.iter_mut().enumerate() {
+            insert(router, "c", vec![doc! { "_id": i as i32, "k": 900 }.into()]).await;
+        }
+        c.ok(doc! { "drop": "c" }).await;
+        for (i, router) in old.iter_mut().enumerate() {
+            insert(router, "c", vec![doc! { "_id": i as i32, "k": 900 }.into()]).await;
+        }
+        assert_eq!(count(&mut c, "c", doc! {}).await, 2);
+        assert_eq!(count(&mut cluster.shard(1).await, "c", doc! {}).await, 0);
         cluster.shut_down().await;
     });
 }

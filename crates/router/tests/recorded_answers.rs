@@ -2,13 +2,15 @@
 //! it answers as one set does, or `tests/differential/routed.json` and `sharded.json` say why not.
 //!
 //! `GOLDENS_STEP=n` asks only every nth case, `GOLDENS_TOPICS=a,b` those topics whose names begin so. Without them a part
-//! is asked that is big enough to meet every topic.
+//! is asked that is big enough to meet every topic. `GOLDENS_REPORT=file` writes each difference there, also those that are explained and
+//! those in texts only, a line of tabs: way, id, kind, why it is none, wanted, got.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use pando_bson::doc;
 use pando_testkit::goldens::{Explained, Report, Setups, Way, run_topic, topics};
 use pando_testserver::{Cluster, pause, run};
+use std::io::Write as _;
 use std::sync::Mutex;
 
 /// Every how manyth case is asked unless somebody says otherwise.
@@ -51,7 +53,22 @@ async fn replay_on_a_cluster(way: Way, files: &'static [&'static str]) -> Vec<Re
     reports
 }
 
-fn judge(reports: &[Report]) {
+/// Each difference, for whoever goes through them.
+fn write_report(way: Way, reports: &[Report]) {
+    let Ok(path) = std::env::var("GOLDENS_REPORT") else { return };
+    let mut file = std::fs::File::options().append(true).create(true).open(path).unwrap();
+    for r in reports {
+        for (accepted, list) in [("explained", &r.explained), ("text", &r.messages), ("", &r.unexplained)] {
+            for d in list {
+                writeln!(file, "{way:?}\t{}\t{}\t{accepted}\t{}\t{}", d.id, d.kind.name(), d.want, d.got)
+                    .unwrap();
+            }
+        }
+    }
+}
+
+fn judge(way: Way, reports: &[Report]) {
+    write_report(way, reports);
     let sum = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>();
     let differ: Vec<String> = reports
         .iter()
@@ -66,22 +83,22 @@ fn judge(reports: &[Report]) {
         sum(|r| r.explained.len()),
         differ.len()
     );
-    if std::env::var("GOLDENS_TEXTS").is_ok() {
-        for d in reports.iter().flat_map(|r| &r.messages) {
-            println!("{} {:?}\n  want {:.600}\n  got  {:.600}", d.id, d.kind, d.want, d.got);
-        }
-    }
     assert!(differ.is_empty(), "{} cases differ:\n{}", differ.len(), differ.join("\n"));
 }
 
 #[test]
 fn a_router_answers_as_one_set_does() {
-    run(async { judge(&replay_on_a_cluster(Way::Router, &["explained.json", "routed.json"]).await) });
+    run(async {
+        judge(Way::Router, &replay_on_a_cluster(Way::Router, &["explained.json", "routed.json"]).await)
+    });
 }
 
 #[test]
 fn collections_on_two_shards_answer_as_on_one_set() {
     run(async {
-        judge(&replay_on_a_cluster(Way::Sharded, &["explained.json", "routed.json", "sharded.json"]).await)
+        judge(
+            Way::Sharded,
+            &replay_on_a_cluster(Way::Sharded, &["explained.json", "routed.json", "sharded.json"]).await,
+        )
     });
 }

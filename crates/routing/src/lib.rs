@@ -17,6 +17,7 @@
 //! (SH-PROTO-1, SH-PROTO-2).
 
 pub mod cache;
+pub mod cached_documents;
 pub mod check;
 pub mod chunk;
 pub mod chunk_map;

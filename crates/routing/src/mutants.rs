@@ -53,6 +53,10 @@ mod switch {
         BROKEN.set(before);
         out
     }
+    /// Switches a rule off for everything that this thread runs from now on.
+    pub fn activate(mutant: Option<Mutant>) {
+        BROKEN.set(mutant);
+    }
     pub(crate) fn broken(mutant: Mutant) -> bool {
         BROKEN.get() == Some(mutant)
     }
@@ -61,7 +65,7 @@ mod switch {
 #[cfg(feature = "mutants")]
 pub(crate) use switch::broken;
 #[cfg(feature = "mutants")]
-pub use switch::with;
+pub use switch::{activate, with};
 
 #[cfg(not(feature = "mutants"))]
 pub(crate) const fn broken(_: Mutant) -> bool {

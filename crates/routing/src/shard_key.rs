@@ -100,6 +100,30 @@ impl ShardKey {
         }
         Ok(out.finish())
     }
+    /// Whether documents that an index with this pattern keeps different are kept so wherever they live: the index begins with the
+    /// key's fields, or with `_id`.
+    pub fn allows_unique(&self, pattern: &RawDoc) -> bool {
+        let mut names = pattern.iter();
+        pattern.first().is_some_and(|e| e.name() == "_id")
+            || self.fields.iter().all(|f| names.next().is_some_and(|e| e.is_named(f.path.as_bytes())))
+    }
+    /// The first of its fields that is an array in a document, or stands within one.
+    pub fn array_in(&self, doc: &RawDoc) -> Option<&str> {
+        self.fields.iter().find(|f| value_at(doc, &f.path).is_err()).map(|f| &*f.path)
+    }
+    /// What tells a stored document from all others of its collection: the key's fields, as far as it has them, and its `_id`.
+    pub fn document_key(&self, doc: &RawDoc, id: Elem<'_>) -> DocBuf {
+        let mut out = DocBuilder::new();
+        for f in self.fields.iter() {
+            if let Ok(Some(e)) = value_at(doc, &f.path) {
+                out.raw(e.value().element_type(), &*f.path, e.data());
+            }
+        }
+        if !self.fields.iter().any(|f| *f.path == *"_id") {
+            out.elem(id);
+        }
+        out.finish()
+    }
 
     /// Bytes of a chunk's or a zone's bound, which names all fields of the key in their order.
     pub fn key_of_bound(&self, bound: &RawDoc) -> Result<Vec<u8>> {
@@ -205,6 +229,31 @@ mod tests {
         let mut b = KeyBuilder::default();
         k.key_of(&doc(json), &mut b).unwrap();
         b.finish()
+    }
+
+    #[test]
+    fn an_index_that_keeps_documents_different_begins_with_the_key() {
+        let k = key(r#"{"a": 1, "b": "hashed"}"#);
+        for (pattern, allowed) in [
+            (r#"{"a": 1, "b": -1, "c": 1}"#, true),
+            (r#"{"a": 1, "b": 1}"#, true),
+            (r#"{"a": 1}"#, false),
+            (r#"{"b": 1, "a": 1}"#, false),
+            (r#"{"_id": 1, "x": 1}"#, true),
+        ] {
+            assert_eq!(k.allows_unique(&doc(pattern)), allowed, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_document_is_told_by_its_shard_key_and_its_id() {
+        let told = |k: &str, d: &str| {
+            let d = doc(d);
+            key(k).document_key(&d, d.elem("_id").unwrap()).to_string()
+        };
+        assert_eq!(told(r#"{"a.b": 1, "c": 1}"#, r#"{"_id": 7, "a": {"b": 2}}"#), "{ a.b: 2, _id: 7 }");
+        assert_eq!(told(r#"{"_id": "hashed"}"#, r#"{"x": 1, "_id": 7}"#), "{ _id: 7 }");
+        assert_eq!(told(r#"{"k": 1, "_id": 1}"#, r#"{"_id": 7, "k": null}"#), "{ k: null, _id: 7 }");
     }
 
     #[test]

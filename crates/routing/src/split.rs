@@ -5,7 +5,7 @@ use crate::chunk_map::{ChunkMap, ChunkRef};
 use crate::shard_id::ShardId;
 use crate::shard_key::ShardKey;
 use pando_base::{Error, ErrorCode, Result, limits};
-use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 use std::cmp::Ordering;
 
 /// Bounds that cut the values of a hashed key's first field into `chunks` equal pieces, as a real server chooses them: outwards
@@ -58,6 +58,7 @@ pub fn check_split(chunk: ChunkRef<'_>, key: &ShardKey, points: &[DocBuf]) -> Re
     };
     let (mut before, mut before_doc) = (chunk.start().to_vec(), chunk.min());
     for point in points {
+        check_storable(point)?;
         let at = key.key_of_bound(point).map_err(|_| outside(point))?;
         if at.as_slice() < chunk.start() || at.as_slice() >= chunk.end() {
             return Err(outside(point));
@@ -77,6 +78,23 @@ pub fn check_split(chunk: ChunkRef<'_>, key: &ShardKey, points: &[DocBuf]) -> Re
         (before, before_doc) = (at, point);
     }
     Ok(())
+}
+
+/// A bound is kept as a document: what could be taken for an operator there, or has several values, is refused (asked of 6.0.5).
+fn check_storable(point: &RawDoc) -> Result<()> {
+    let storable = |e: &Elem<'_>| match e.value() {
+        Value::Array(_) | Value::Regex { .. } => false,
+        Value::Document(d) => !has_operators(d),
+        _ => true,
+    };
+    match point.iter().find(|e| !storable(e)) {
+        None => Ok(()),
+        Some(e) => Err(Error::bad_value(format!("Shard key element {e} is not valid for storage"))),
+    }
+}
+
+fn has_operators(d: &RawDoc) -> bool {
+    d.iter().any(|e| e.name().starts_with('$') || e.value().as_doc().is_some_and(has_operators))
 }
 
 fn invalid(text: String) -> Error {
@@ -114,6 +132,17 @@ pub fn check_merge<'a>(
 mod tests {
     use super::*;
     use crate::testing::doc;
+
+    #[test]
+    fn points_can_be_kept() {
+        for bad in [r#"{"k": {"$gt": 1}}"#, r#"{"k": [1]}"#, r#"{"k": {"a": {"$b": 1}}}"#] {
+            let point = doc(bad);
+            let e = check_storable(&point).unwrap_err();
+            let element = point.first().unwrap();
+            assert_eq!(e.message, format!("Shard key element {element} is not valid for storage"));
+        }
+        assert!(check_storable(&doc(r#"{"k": {"a": 1}}"#)).is_ok());
+    }
 
     #[test]
     fn hashes_are_cut_where_a_real_server_cuts_them() {

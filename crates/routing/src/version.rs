@@ -127,6 +127,9 @@ impl ChunkVersion {
             generations => Some(generations),
         }
     }
+    pub fn is_as_new_as(self, other: ChunkVersion) -> bool {
+        matches!(other.order(self), Some(Ordering::Less | Ordering::Equal))
+    }
     /// Whether all documents have the same owners by both: nothing has moved between them (asked of 6.0.5, which answers a
     /// sender whose minor part is too low or too high).
     pub fn places_as(self, other: ChunkVersion) -> bool {

@@ -119,7 +119,8 @@ impl Failure {
     }
     /// The error of a reply with `ok: 0`.
     pub(crate) fn of_reply(reply: &RawDoc) -> Failure {
-        let code = reply.get("code").and_then(|v| v.as_i64()).unwrap_or(i64::from(ErrorCode::UnknownError.0));
+        // Some mistakes are told without one.
+        let code = reply.get("code").and_then(|v| v.as_i64()).unwrap_or(i64::from(ErrorCode::OK.0));
         let text = reply.get("errmsg").and_then(|v| v.as_str()).unwrap_or_default().to_owned();
         let mut error = Error::location(code as i32, text);
         if let Some(labels) = reply.get("errorLabels").and_then(|v| v.as_array()) {

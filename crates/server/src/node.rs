@@ -102,6 +102,9 @@ impl Node for Server {
         Box::pin(self.replication.await_readable(ctx))
     }
 
+    fn default_read_level(&self) -> Option<ReadLevel> {
+        self.settings.rw_defaults.read_level()
+    }
     fn default_write_concern(&self) -> WriteConcern {
         let set = self.settings.rw_defaults.write_concern();
         set.unwrap_or_else(|| self.replication.implicit_write_concern())

@@ -2,23 +2,29 @@
 //!
 //! * [`cursors`] — results parked between `find` and `getMore`;
 //! * [`sessions`] — the logical sessions table (`startSession`, `refreshSessions`, `endSessions`);
+//! * [`memory`](mod@memory) — what stages of pipelines may hold;
 //! * [`operations`] — what runs, with the session that it belongs to, as `currentOp` shows it;
 //! * [`retryable`] — the statements of each session's newest `txnNumber`, so that a retry is answered, not
 //!   executed; who uses a session, and what its transaction holds between statements;
+//! * [`spills`] — what sorts and groups hold beyond their memory;
 //! * [`transaction`] — the states of a session's transaction, and which requests fit them.
 
 mod cursor_stats;
 pub mod cursors;
 mod listed;
+pub mod memory;
 pub mod operations;
 pub mod retryable;
 pub mod sessions;
+pub mod spills;
 pub mod transaction;
 
 pub use cursor_stats::CursorStats;
 pub use cursors::{Asked, CursorInfo, Cursors, Pinned};
 pub use listed::listed;
+pub use memory::memory;
 pub use sessions::Sessions;
+pub use spills::Spills;
 
 use pando_command::generic_args::SessionId;
 use std::fmt::Write as _;

@@ -80,6 +80,8 @@ pub enum KnownDatabase {
 struct State {
     collections: HashMap<Namespace, Collection>,
     databases: HashMap<String, KnownDatabase>,
+    /// How often something was forgotten: what was asked for before is not believed after.
+    forgotten: u64,
 }
 
 /// What a shard knows of who owns what. Empty where the process is no shard yet.
@@ -166,14 +168,32 @@ impl FilteringMetadata {
     }
     /// The config servers have said: `None` is not sharded.
     pub fn install(&self, ns: &Namespace, table: Option<Arc<RoutingTable>>) {
-        let Ok(shard) = self.shard() else { return };
-        let known = match table {
+        let Some(known) = self.known_of(table) else { return };
+        self.state().collections.entry(ns.clone()).or_default().known = known;
+    }
+    fn known_of(&self, table: Option<Arc<RoutingTable>>) -> Option<Known> {
+        let shard = self.shard().ok()?;
+        Some(match table {
             None => Known::Unsharded,
             Some(table) => {
                 Known::Sharded(Arc::new(OwnedDocuments::new(Ownership::new(table, shard.clone()))))
             }
-        };
-        self.state().collections.entry(ns.clone()).or_default().known = known;
+        })
+    }
+    /// To be taken before the config servers are asked, for [`Self::install_since`].
+    pub fn forgotten(&self) -> u64 {
+        self.state().forgotten
+    }
+    /// The same, unless something was forgotten since: the answer may be of before, and must be asked for again. False where it is not
+    /// believed.
+    pub fn install_since(&self, forgotten: u64, ns: &Namespace, table: Option<Arc<RoutingTable>>) -> bool {
+        let Some(known) = self.known_of(table) else { return true };
+        let mut state = self.state();
+        if state.forgotten != forgotten {
+            return false;
+        }
+        state.collections.entry(ns.clone()).or_default().known = known;
+        true
     }
     pub fn install_database(&self, db: &str, known: KnownDatabase) {
         self.state().databases.insert(db.to_owned(), known);
@@ -181,6 +201,7 @@ impl FilteringMetadata {
     /// Nothing is known of it any more.
     pub fn forget(&self, ns: &Namespace) {
         let mut state = self.state();
+        state.forgotten += 1;
         match state.collections.get_mut(ns) {
             Some(c) if c.section.is_some() => c.known = Known::Nothing,
             _ => drop(state.collections.remove(ns)),
@@ -189,6 +210,7 @@ impl FilteringMetadata {
     /// The same of all collections and databases. Sections stay.
     pub fn forget_all(&self) {
         let mut state = self.state();
+        state.forgotten += 1;
         state.databases.clear();
         state.collections.retain(|_, c| c.section.is_some());
         state.collections.values_mut().for_each(|c| c.known = Known::Nothing);
@@ -212,6 +234,21 @@ impl FilteringMetadata {
     /// Ownership of a collection is about to change.
     pub fn enter(&self, ns: &Namespace, section: Section) {
         self.state().collections.entry(ns.clone()).or_default().section = Some(section);
+    }
+    /// These are the sections that there are, and there is no other.
+    pub fn sections_are(&self, all: &[(Namespace, Section)]) {
+        let mut state = self.state();
+        for c in state.collections.values_mut().filter(|c| c.section.is_some()) {
+            c.section = None;
+            c.ended.bump();
+        }
+        for (ns, section) in all {
+            state.collections.entry(ns.clone()).or_default().section = Some(*section);
+        }
+    }
+    /// Whether somebody is kept from the collection.
+    pub fn section(&self, ns: &Namespace) -> Option<Section> {
+        self.state().collections.get(ns).and_then(|c| c.section)
     }
     /// It has changed, or has not.
     pub fn leave(&self, ns: &Namespace) {
@@ -246,6 +283,8 @@ fn is_never_sharded(ns: &Namespace) -> bool {
 mod tests {
     use super::*;
     use pando_bson::ObjectId;
+    use pando_metadata_cache::testing::table;
+    use pando_routing::{Chunk, Placement};
 
     fn shard() -> FilteringMetadata {
         let metadata = FilteringMetadata::default();
@@ -256,6 +295,33 @@ mod tests {
             config_hosts: vec!["h:1".to_owned()],
         });
         metadata
+    }
+
+    /// Who asked before a definition was made hears of it late: what he was told is of before.
+    #[test]
+    fn an_answer_that_was_asked_for_before_something_was_forgotten_is_not_believed() {
+        let (metadata, ns) = (shard(), Namespace::parse("d.c").unwrap());
+        let ask = || metadata.check(&ns, ChunkVersion::UNSHARDED, Access::Write);
+        let asked = metadata.forgotten();
+        metadata.enter(&ns, Section::BlocksAll);
+        metadata.forget(&ns);
+        metadata.leave(&ns);
+        assert!(!metadata.install_since(asked, &ns, None));
+        assert_eq!(ask().unwrap_err().why, Why::RefreshCollection(ns.clone()));
+        assert!(metadata.install_since(metadata.forgotten(), &ns, None));
+        assert!(ask().unwrap().is_none());
+    }
+
+    #[test]
+    fn the_sections_that_are_read_are_all_there_are() {
+        let (metadata, c, d) = (shard(), Namespace::parse("d.c").unwrap(), Namespace::parse("d.d").unwrap());
+        metadata.enter(&c, Section::BlocksAll);
+        metadata.sections_are(&[(d.clone(), Section::BlocksWrites)]);
+        assert_eq!((metadata.section(&c), metadata.section(&d)), (None, Some(Section::BlocksWrites)));
+        let read = metadata.check(&d, ChunkVersion::UNSHARDED, Access::Read).unwrap_err();
+        assert_eq!(read.why, Why::RefreshCollection(d.clone()));
+        let write = metadata.check(&d, ChunkVersion::UNSHARDED, Access::Write).unwrap_err();
+        assert_eq!(write.why, Why::AwaitSection(d));
     }
 
     #[test]
@@ -277,5 +343,29 @@ mod tests {
         metadata.forget(&ns);
         metadata.leave(&ns);
         assert_eq!(ask().unwrap_err().why, Why::RefreshCollection(ns.clone()));
+    }
+
+    #[test]
+    fn what_a_cursor_goes_by_lives_as_long_as_the_cursor() {
+        let (metadata, ns) = (shard(), Namespace::parse("d.c").unwrap());
+        let version = |table: &RoutingTable| table.shard_version(&ShardId::new("a"));
+        let old = table(&[("a", None), ("b", Some(0)), ("a", Some(9))]);
+        let mut moved: Vec<Chunk> = old.chunks.iter().skip(1).map(|c| c.to_chunk()).collect();
+        for (chunk, minor) in moved.iter_mut().zip(0..) {
+            chunk.placement = Placement::new(2, minor);
+        }
+        moved[0].shard = ShardId::new("a");
+        moved[1].shard = ShardId::new("b");
+        let new = Arc::new(old.advanced(old.collection.clone(), &moved).unwrap());
+        metadata.install(&ns, Some(old.clone()));
+        let cursor = metadata.check(&ns, version(&old), Access::Read).unwrap().expect("a part is owned");
+        let known = Arc::downgrade(&cursor);
+        metadata.install(&ns, Some(new.clone()));
+        // It goes on by what it began with, whoever comes now goes by the new one.
+        assert_eq!(cursor.ownership().table.version(), old.version());
+        assert!(metadata.check(&ns, version(&old), Access::Read).is_err());
+        assert!(metadata.check(&ns, version(&new), Access::Read).unwrap().is_some());
+        drop(cursor);
+        assert_eq!(known.strong_count(), 0);
     }
 }

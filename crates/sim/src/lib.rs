@@ -8,13 +8,16 @@
 //! * [`node`] — a machine that runs one `pandod`; [`client`] — a client that speaks the wire protocol;
 //! * [`rig`] — a set under a test's hand;
 //! * [`crud`] — the first scenario: random writes, crashes, and what must hold afterwards.
-//! * [`set`] — a real set of members under every kind of fault, and the rules that must hold at every moment.
+//! * [`set`] — a real set of members under every kind of fault, and the rules that must hold at every moment;
+//! * [`cluster`] — config servers, shards and routers ([`router_node`]) under faults, and users behind the routers.
 //!
 //! A failing run prints its seed; the same seed and commit give the same run, event for event.
 
 pub mod client;
 mod closures;
+pub mod cluster;
 pub mod crud;
+mod cuts;
 pub mod disk;
 pub mod executor;
 mod folder;
@@ -24,6 +27,7 @@ mod lying_disk;
 pub mod net;
 pub mod node;
 pub mod rig;
+pub mod router_node;
 pub mod set;
 mod stack;
 pub mod world;
@@ -33,4 +37,5 @@ pub use links::Machine;
 pub use net::NetOptions;
 pub use node::{Exit, Node};
 pub use pando_storage::testing::FaultyDisk;
+pub use router_node::RouterNode;
 pub use world::World;

@@ -1,4 +1,6 @@
-//! `sim --seed N`, `sim --seeds COUNT [--from N]`, `sim meta --seed N`, `sim set --seeds COUNT`.
+//! `sim --seed N`, `sim --seeds COUNT [--from N]`, `sim meta --seed N`, `sim set --seeds COUNT`, `sim cluster --seeds COUNT`.
+
+mod cluster_runs;
 
 use pando_sim::crud::{CrudOptions, Failure, Report, run};
 use pando_sim::set;
@@ -13,20 +15,22 @@ use std::time::Duration;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str =
-    "usage: sim [set] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
-                 [--members N] [--seconds N] [--between-ms N] [--pause-ms N] [--lines N]
+    "usage: sim [set | cluster] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
+                 [--members N] [--seconds N] [--between-ms N] [--pause-ms N] [--longest-ms N] [--lines N]
 
   --seed N       one run
   --seeds COUNT  seeds N, N+1, … (from 1, or --from)
   set            a real set of members, with elections, instead of one server
                  (--seconds with faults, one every --between-ms; users pause for --pause-ms; of the log of a run that
                  fails --lines are shown)
+  cluster        config servers, two shards and two routers, with the same options; --members says how many each set has
   meta           every run twice; the traces must be equal
   --mutant NAME  with one rule of the protocol switched off (built with the feature `mutants`)";
 
 struct Args {
     meta: bool,
     set: bool,
+    cluster: bool,
     set_options: set::Options,
     first: u64,
     count: u64,
@@ -37,6 +41,7 @@ fn parse(words: &[String]) -> Option<Args> {
     let mut args = Args {
         meta: false,
         set: false,
+        cluster: false,
         set_options: set::Options::default(),
         first: 1,
         count: 1,
@@ -53,6 +58,7 @@ fn parse(words: &[String]) -> Option<Args> {
         match word.as_str() {
             "meta" => args.meta = true,
             "set" => args.set = true,
+            "cluster" => args.cluster = true,
             "--seed" => args.first = number()?,
             "--seeds" => args.count = number()?,
             "--from" => args.first = number()?,
@@ -62,6 +68,7 @@ fn parse(words: &[String]) -> Option<Args> {
             "--members" => args.set_options.members = Some(number()? as u16),
             "--seconds" => args.set_options.seconds = number()?,
             "--between-ms" => args.set_options.between_ms = number()?.max(1),
+            "--longest-ms" => args.set_options.longest_ms = number()?.max(1),
             "--lines" => args.set_options.lines = number()? as usize,
             "--life-ms" => args.options.life_ms = number()?.max(1),
             _ => return None,
@@ -74,9 +81,14 @@ fn parse(words: &[String]) -> Option<Args> {
 #[cfg(feature = "mutants")]
 fn plant(name: &str) -> Option<()> {
     use pando_base::mutants as planted;
+    use pando_routing::mutants as ownership;
     use pando_topology::mutants as rules;
     if let Some(m) = planted::Mutant::ALL.iter().find(|m| format!("{m:?}") == name) {
         planted::activate(Some(*m));
+        return Some(());
+    }
+    if let Some(m) = ownership::Mutant::ALL.iter().find(|m| format!("{m:?}") == name) {
+        ownership::activate(Some(*m));
         return Some(());
     }
     rules::activate(Some(*rules::Mutant::ALL.iter().find(|m| format!("{m:?}") == name)?));
@@ -233,13 +245,17 @@ fn main() -> ExitCode {
         println!("{USAGE}");
         return ExitCode::FAILURE;
     };
-    let (mut failed, mut total) = (0, Total::default());
+    let (mut failed, mut total, mut clusters) = (0, Total::default(), cluster_runs::Total::default());
     let under_way = Arc::new(AtomicU64::new(args.first));
     watch_over(under_way.clone());
     for seed in args.first..args.first + args.count {
         under_way.store(seed, Relaxed);
         if args.set {
             run_set(&args, &mut total, seed);
+            continue;
+        }
+        if args.cluster {
+            clusters.run(seed, &args.set_options, args.meta);
             continue;
         }
         let outcome = run(seed, &args.options);
@@ -267,6 +283,9 @@ fn main() -> ExitCode {
     if args.set {
         total.show();
         failed = total.failed;
+    } else if args.cluster {
+        clusters.show();
+        failed = clusters.failed;
     } else {
         println!("{} seeds, {failed} failed", args.count);
     }

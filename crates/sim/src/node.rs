@@ -7,6 +7,7 @@ use crate::login;
 use crate::lying_disk::LyingDisk;
 use crate::world::World;
 use pando_auth::{ClusterAuth, ClusterAuthMode, ClusterKeys};
+use pando_command::roles::ClusterRole;
 use pando_encryption::disk::SealedDisk;
 use pando_encryption::store::{self, Wanted};
 use pando_encryption::{KeyFiles, MasterKey};
@@ -41,6 +42,10 @@ pub struct Node {
     port: u16,
     /// Waits to be initiated.
     member: bool,
+    /// The name of its set.
+    pub set: String,
+    /// What its set is in a cluster.
+    pub role: Option<ClusterRole>,
     /// Counts starts.
     boots: u32,
     server: Arc<Mutex<Weak<Server>>>,
@@ -73,6 +78,8 @@ impl Node {
             lying,
             port: PORT,
             member: false,
+            set: "rs0".to_owned(),
+            role: None,
             boots: 0,
             server: Arc::default(),
             storage: Options { backend: Backend::Mem, memtable_bytes: MEMTABLE_BYTES, ..Options::default() },
@@ -142,7 +149,8 @@ impl Node {
         let encrypted = self.encrypted;
         let mut config = Config {
             port: self.port,
-            repl_set: Some("rs0".to_owned()),
+            repl_set: Some(self.set.clone()),
+            cluster_role: self.role,
             auto_initiate: (!self.member).then(|| format!("127.0.0.1:{}", self.port)),
             storage: self.storage.clone(),
             majority_reads: self.majority_reads,

@@ -17,6 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 const HOSTS: [&str; 3] = ["a:1", "b:1", "c:1"];
+/// A question that the node answers itself, in place of the first host.
+const ITSELF: i64 = 9;
 const LIMIT: Duration = Duration::from_secs(1000);
 
 /// Locks a database, asks three nodes at once, and adds up what they say.
@@ -46,8 +48,12 @@ impl Workflow for Asks {
             Event::Begin => out.checkpoint(),
             Event::Durable => out.lock(0, Resource::Database("d".into()), Level::Exclusive),
             Event::Locked { .. } => {
+                let asks_itself = self.state.get("question").and_then(|v| v.as_i64()) == Some(ITSELF);
                 for (i, host) in HOSTS.iter().enumerate() {
-                    let to = Target::Host((*host).into());
+                    let to = match asks_itself && i == 0 {
+                        true => Target::Own,
+                        false => Target::Host((*host).into()),
+                    };
                     out.call(i as Slot, to, doc! { "ask": 1 }.to_raw(), Retry::Transient);
                 }
             }
@@ -153,9 +159,13 @@ impl Store for Node {
         Box::pin(async { Ok(Box::new(()) as Guard) })
     }
     fn call<'a>(&'a self, to: &'a Target, _: &'a DocBuf) -> BoxFuture<'a, Result<DocBuf>> {
-        let Target::Host(host) = to;
+        let host = match to {
+            Target::Host(host) => host.as_str(),
+            Target::Own => "own",
+            other => panic!("nobody knows {other:?}"),
+        };
         let before = self.asked(host).len();
-        lock(&self.calls).push((self.env.clock.mono().as_millis(), host.clone()));
+        lock(&self.calls).push((self.env.clock.mono().as_millis(), host.to_owned()));
         Box::pin(async move {
             match (self.script)(host, before) {
                 Said::After(ms, n) => {
@@ -243,6 +253,18 @@ fn a_silent_node_is_asked_again_and_one_that_refuses_is_not() {
     }));
     assert_eq!(b.result(1).unwrap_err().code, ErrorCode::BadValue);
     assert_eq!((b.node.asked("b:1").len(), b.node.locked()), (1, 0));
+}
+
+/// A step of this node calls others, and hears of their offices.
+#[test]
+fn an_office_that_another_node_has_lost_ends_nothing_here() {
+    let b = bench(Box::new(|host, before| match (host, before) {
+        ("own", 0) => Said::Error(ErrorCode::NotWritablePrimary),
+        ("own", 1) => Said::Error(ErrorCode::ShutdownInProgress),
+        _ => Said::After(1, 2),
+    }));
+    assert_eq!(sum(&b.result(ITSELF as i32).unwrap()), Some(6));
+    assert_eq!((b.node.asked("own").len(), b.node.asked("b:1").len(), b.node.locked()), (3, 1, 0));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A sharded cluster in this process: a config server, shards of one member, routers.
 
-use crate::{Client, Running, World, pause};
+use crate::{Client, Running, Set, World, pause};
 use pando_bson::{Document, doc};
 use pando_command::Params;
 use pando_command::roles::ClusterRole;
@@ -67,6 +67,12 @@ impl Cluster {
         }
         cluster
     }
+    /// A set that was started with the role of a shard becomes one, under the name of the set.
+    pub async fn add(&self, set: &Set) {
+        let hosts: Vec<String> = (0..set.members.len()).map(|i| set.host(i)).collect();
+        let host = format!("rs/{}", hosts.join(","));
+        self.router(0).await.ok(doc! { "addShard": host, "$db": "admin" }).await;
+    }
     async fn start_router(&self) -> RunningRouter {
         let world = World::new();
         let env = world.env();
@@ -83,6 +89,12 @@ impl Cluster {
         bound.serve(&service, Admission::bounded(1000), &stop);
         RunningRouter { world, router, port, stop }
     }
+    /// One more router, which knows nothing; its number.
+    pub async fn add_router(&mut self) -> usize {
+        let router = self.start_router().await;
+        self.routers.push(router);
+        self.routers.len() - 1
+    }
     /// A connection to a router.
     pub async fn router(&self, i: usize) -> Client {
         Client::connect(self.routers[i].port).await
@@ -91,7 +103,10 @@ impl Cluster {
     pub fn router_port(&self, i: usize) -> u16 {
         self.routers[i].port
     }
-    fn shard_port(&self, i: usize) -> u16 {
+    pub fn config_port(&self) -> u16 {
+        self.config.as_ref().expect("it runs").port
+    }
+    pub fn shard_port(&self, i: usize) -> u16 {
         self.shards[i].1.as_ref().expect("it runs").port
     }
     /// A connection to a shard, past all routers.

@@ -56,7 +56,11 @@ impl Set {
     }
     /// The same for servers that are started with `change` made to what they are told.
     pub async fn configured(n: usize, change: fn(&mut Config)) -> Set {
-        Set::started_with(n, change).await.initiated(&vec![Document::new(); n]).await
+        Set::configured_as(&vec![Document::new(); n], change).await
+    }
+    /// The same with one member per document.
+    pub async fn configured_as(members: &[Document], change: fn(&mut Config)) -> Set {
+        Set::started_with(members.len(), change).await.initiated(members).await
     }
     async fn initiated(self, members: &[Document]) -> Set {
         let set = self;
@@ -158,6 +162,11 @@ impl Set {
     pub async fn stop(&mut self, i: usize) {
         let running = self.members[i].running.take().expect("the member runs");
         running.shut_down().await;
+    }
+    /// Ends a member without a word to clients and other members; what it has written stays on its disk.
+    pub async fn kill(&mut self, i: usize) {
+        let running = self.members[i].running.take().expect("the member runs");
+        running.end().await;
     }
     /// Starts it again on its folder and port.
     pub async fn restart(&mut self, i: usize) {

@@ -18,7 +18,7 @@ pub enum Action {
     /// Writes of this node, in this order; the first one that fails ends them. What is repeated is the whole list.
     Write(Vec<LocalWrite>),
     Read(Query),
-    /// Waits until others have what was written here up to `upto`.
+    /// Waits until others have what was written here up to `upto`; [`OpTime::NULL`]: everything so far.
     Await {
         upto: OpTime,
         concern: Concern,
@@ -55,6 +55,11 @@ pub enum LocalWrite {
     DropCollection { ns: Namespace },
     /// The entry that says that a database is gone. The database must be locked, and empty.
     DropDatabase { db: String },
+    /// The critical section of a collection, as a document that every member goes by; who writes now is waited for. What is entered
+    /// stays entered, and reads that are blocked stay so. 117 where it belongs to another reason.
+    EnterSection { ns: Namespace, reason: DocBuf, block_reads: bool },
+    /// The section's document goes, if it belongs to that reason.
+    LeaveSection { ns: Namespace, reason: DocBuf },
 }
 
 /// Something to be looked up on this node.
@@ -77,12 +82,20 @@ pub enum Concern {
 pub enum Target {
     /// `host:port`.
     Host(String),
+    /// The primary of a shard.
+    Shard(String),
+    /// The primary of the config servers.
+    ConfigServers,
+    /// This node: a step that only its catalog can make. It lasts as long as it takes, and ends with this node's office.
+    Own,
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Resource {
     /// Definitions of a database.
     Database(String),
+    /// The DDL lock of a namespace, or of a database: definitions that a cluster's shard coordinates.
+    Definition(String),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -136,6 +149,10 @@ impl Actions {
     }
     pub fn lock(&mut self, slot: Slot, resource: Resource, level: Level) {
         self.begin(slot, Action::Lock(resource, level), Retry::Never);
+    }
+    /// The same for a lock that is there to be had sooner or later: the workflow hears no failure.
+    pub fn lock_in_the_end(&mut self, slot: Slot, resource: Resource, level: Level) {
+        self.begin(slot, Action::Lock(resource, level), Retry::Always);
     }
     /// Gives a lock back; no harm where it is not held.
     pub fn release(&mut self, resource: Resource) {

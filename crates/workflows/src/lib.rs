@@ -14,7 +14,8 @@
 //! * [`table`] — which instances there are: who joins, who conflicts, how many there may be;
 //! * [`mod@kit`] — runs a workflow straight and through every fault at every action (feature `kit`).
 //!
-//! One workflow, one folder, each with its `mutants`: [`demo`], [`drop_database`].
+//! One workflow, one folder, each with its `mutants`: [`demo`], [`drop_database`]; and those of a shard that coordinates definitions of
+//! its cluster (SH-DDL): [`create_collection`], [`drop_collection`], [`drop_sharded_database`], which share [`ddl`].
 //!
 //! # The shell's duties
 //!
@@ -26,8 +27,12 @@
 //! 5. When this node is primary no more, drop the [`Running`]: the next primary begins at the last checkpoint.
 
 pub mod action;
+pub mod create_collection;
+pub mod ddl;
 pub mod demo;
+pub mod drop_collection;
 pub mod drop_database;
+pub mod drop_sharded_database;
 pub mod event;
 #[cfg(feature = "kit")]
 pub mod kit;

@@ -4,7 +4,7 @@
 //! may happen again: every action must be safe to repeat. A phase that may fail comes before the first effect that
 //! others see; every later phase goes forward only.
 
-use crate::{Actions, Event};
+use crate::{Actions, Event, Level, Resource};
 use pando_base::{Millis, Result};
 use pando_bson::{DocBuf, RawDoc};
 
@@ -18,6 +18,11 @@ pub trait Workflow: Send {
 
     /// The state document, with its `_id`. `None`: this workflow keeps none, and ends with the life that began it.
     fn document(&self) -> Option<DocBuf>;
+
+    /// What it holds at its last checkpoint, in order: a new primary takes it again before it lets anybody else in.
+    fn holds(&self) -> Vec<(Resource, Level)> {
+        Vec::new()
+    }
 
     /// Asserts what must hold after every step. A violation is a bug, and the workflow must not go on.
     fn check(&self);

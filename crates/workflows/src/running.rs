@@ -15,7 +15,7 @@
 use crate::action::Want;
 use crate::mutants::{Mutant, broken};
 use crate::retry::{Retry, Verdict, judge};
-use crate::{Action, Actions, Event, Resource, Section, Slot, Workflow};
+use crate::{Action, Actions, Event, Level, Resource, Section, Slot, Workflow};
 use pando_base::{Error, Millis, Namespace, OpTime, Result, limits};
 use pando_bson::DocBuf;
 use std::collections::BTreeMap;
@@ -134,6 +134,10 @@ impl Running {
     }
     pub fn document(&self) -> Option<DocBuf> {
         self.workflow.document()
+    }
+    /// See [`Workflow::holds`].
+    pub fn holds(&self) -> Vec<(Resource, Level)> {
+        self.workflow.holds()
     }
 
     fn carried_out(

@@ -3,12 +3,15 @@
 use super::Way;
 use super::case::{Case, Setups};
 use super::normal::{VOLATILE, line, normal, normal_doc};
+use super::way::Asked;
 use crate::client::Client;
 use pando_bson::{Bson, Document, doc};
 use std::collections::{BTreeMap, BTreeSet};
 
 const DB: &str = "df";
 const WRITES: &str = "w";
+/// Where data sets are copied to that lie on several shards.
+const COPIES: &str = "df_copies";
 
 /// In what an answer differs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -147,8 +150,48 @@ impl<'a> Replay<'a> {
                 let want = line(&Bson::Document(case.expect.clone()));
                 Some(Difference { id: case.id.clone(), kind: Kind::Crash, want, got: e.to_string() })
             }
-            Ok(got) => compare(case, &docs, &got, self.way),
+            Ok(got) => {
+                let found = compare(case, &docs, &got, self.way)?;
+                let is_open = found.kind == Kind::Result && self.is_as_on_one_set(case, &got.main, &docs);
+                (!is_open).then_some(found)
+            }
         }
+    }
+
+    /// Whether rows of several shards are those of one set that holds the same documents in the order in which the shards give them:
+    /// then nothing differs but an order that is nobody's.
+    fn is_as_on_one_set(&mut self, case: &Case, got: &Answer, docs: &[Bson]) -> bool {
+        let (Way::Sharded, Some(setup), Some(rows)) = (self.way, &case.setup, got.rows.as_deref()) else {
+            return false;
+        };
+        self.ask(COPIES, &doc! { "dropDatabase": 1 });
+        let mut copied = BTreeSet::new();
+        for name in case.also.iter().chain([setup]) {
+            self.copy(name, &mut copied);
+        }
+        let one = self.reply(COPIES, &case.cmd, case.raw, case.unordered);
+        self.ask(COPIES, &doc! { "dropDatabase": 1 });
+        let all = lines(docs);
+        let asked = Asked { cmd: &case.cmd, raw: case.raw, all: &all, behind: None };
+        one.is_ok_and(|one| self.way.same_rows(asked, one.rows.as_deref(), Some(rows)))
+    }
+    /// A data set as it is, unsharded, in another database.
+    fn copy(&mut self, name: &str, copied: &mut BTreeSet<String>) {
+        if !self.setups.has(name) || !copied.insert(name.to_owned()) {
+            return;
+        }
+        if let Some((options, on)) = self.setups.view(name) {
+            let mut cmd = doc! { "create": name };
+            options.iter().for_each(|(k, v)| cmd.push(k, v.clone()));
+            self.ask(COPIES, &cmd);
+            return self.copy(on, copied);
+        }
+        for ix in self.setups.indexes(name) {
+            self.ask(COPIES, &doc! { "createIndexes": name, "indexes": [ix.clone()] });
+        }
+        let found = self.ask(DB, &doc! { "find": name, "batchSize": 100_000 });
+        let docs = found.get("cursor").and_then(Bson::as_doc).map(|c| list(c, "firstBatch").to_vec());
+        self.ask(COPIES, &doc! { "insert": name, "documents": docs.unwrap_or_default() });
     }
 
     fn ask(&mut self, db: &str, cmd: &Document) -> Document {
@@ -399,7 +442,7 @@ fn wanted(e: &Document, docs: &[Bson], distinct: bool, unordered: bool, way: Way
 }
 
 /// How two answers differ.
-fn between(want: &Answer, got: &Answer, case: &Case, way: Way) -> Option<Kind> {
+fn between(want: &Answer, got: &Answer, asked: Asked<'_>, way: Way) -> Option<Kind> {
     match (&want.error, &got.error) {
         (Some(w), Some(g)) => {
             if w.0 != g.0 {
@@ -411,11 +454,12 @@ fn between(want: &Answer, got: &Answer, case: &Case, way: Way) -> Option<Kind> {
             }
         }
         (None, None)
-            if !way.same_rows(case, want.rows.as_deref(), got.rows.as_deref()) || want.open != got.open =>
+            if !way.same_rows(asked, want.rows.as_deref(), got.rows.as_deref())
+                || !way.same_end(want.open, got.open) =>
         {
             Some(Kind::Result)
         }
-        (None, None) if want.reply == got.reply => None,
+        (None, None) if way.same_reply(asked, want.reply.as_deref(), got.reply.as_deref()) => None,
         (None, None) => Some(if want.soft == got.soft { Kind::Message } else { Kind::Result }),
         _ => Some(Kind::Result),
     }
@@ -425,7 +469,9 @@ fn compare(case: &Case, docs: &[Bson], got: &Got, way: Way) -> Option<Difference
     let say = |kind, want: String, got: String| Some(Difference { id: case.id.clone(), kind, want, got });
     let want = wanted(&case.expect, docs, case.cmd.get("distinct").is_some(), case.unordered, way);
     let mut soft = None;
-    match between(&want, &got.main, case, way) {
+    let all = if way == Way::Sharded { lines(docs) } else { Vec::new() };
+    let asked = Asked { cmd: &case.cmd, raw: case.raw, all: &all, behind: None };
+    match between(&want, &got.main, asked, way) {
         None => {}
         Some(Kind::Message) => soft = say(Kind::Message, format!("{want:?}"), format!("{:?}", got.main)),
         Some(_) if got.main.error.as_ref().is_some_and(|(code, text, _)| way.has_no(case, code, text)) => {
@@ -439,13 +485,14 @@ fn compare(case: &Case, docs: &[Bson], got: &Got, way: Way) -> Option<Difference
         _ => None,
     };
     if let Some(w) = after
-        && !way.same_rows(case, got.after.as_deref(), Some(&w))
+        && !way.same_contents(asked, &w, got.after.as_deref())
     {
         return say(Kind::After, format!("{w:?}"), format!("{:?}", got.after));
     }
-    for (w, g) in list(&case.expect, "then").iter().filter_map(Bson::as_doc).zip(&got.then) {
+    let told = list(&case.expect, "then").iter().filter_map(Bson::as_doc);
+    for ((w, g), cmd) in told.zip(&got.then).zip(&case.then) {
         let w = wanted(w, docs, false, false, way);
-        match between(&w, g, case, way) {
+        match between(&w, g, Asked { cmd, behind: Some(&case.cmd), ..asked }, way) {
             None => {}
             Some(Kind::Message) => soft = soft.or(say(Kind::Message, format!("{w:?}"), format!("{g:?}"))),
             Some(_) => return say(Kind::Then, format!("{w:?}"), format!("{g:?}")),

@@ -154,6 +154,8 @@ pub struct IndexState {
     pub(crate) seen: Arc<Multikey>,
     pub(crate) durable: Multikey,
     pub(crate) durable_paths: Mutex<BTreeSet<String>>,
+    /// The key pattern as logs show it, written when it is first asked for: every query does.
+    key_text: OnceLock<String>,
     /// For `$indexStats`.
     pub accesses: AtomicU64,
     pub since_ms: AtomicI64,
@@ -206,6 +208,10 @@ impl Index {
     }
     pub fn name(&self) -> &str {
         &self.spec.name
+    }
+    /// `{ a: 1, b: -1 }`
+    pub fn key_text(&self) -> &str {
+        self.state.key_text.get_or_init(|| self.spec.key.to_string())
     }
     pub fn is_ready(&self) -> bool {
         self.building.is_none()

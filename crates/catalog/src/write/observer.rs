@@ -98,6 +98,17 @@ fn identity(id: Option<Elem<'_>>) -> Identity<'_> {
     id.map_or(Identity::None, Identity::Id)
 }
 
+/// Who knows what tells documents of a collection apart beside their `_id`: on a shard, the fields of its shard key.
+pub trait DocumentKeys: Send + Sync {
+    /// Puts those of a document, as far as it has them, in front of its `_id`; `None` where the `_id` is everything.
+    fn key_of(&self, coll: &Collection, doc: &RawDoc, id: Elem<'_>) -> Option<DocBuf>;
+}
+
+/// A document's key as entries tell it: of `doc` where a shard key is part of it, and of the `_id`.
+fn document_key(unit: &WriteUnit, coll: &Collection, doc: &RawDoc, id: Option<Elem<'_>>) -> Option<DocBuf> {
+    unit.catalog.document_keys()?.key_of(coll, doc, id?)
+}
+
 /// In the entry it lives as long as change streams can ask for it, on every member.
 fn pre_image<'a>(coll: &Collection, old: &'a RawDoc) -> Option<&'a RawDoc> {
     coll.options.change_stream_pre_and_post_images.then_some(old)
@@ -123,13 +134,15 @@ fn retry_image<'a>(
 impl OpObserver for LogWriter {
     // tour: insert 5/9
     fn inserted(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, e: &Inserted<'_>) -> Result<()> {
+        let id = id_of(e.doc);
+        let key = document_key(unit, e.coll, e.doc, id);
         let parts = Operation {
             op: OpType::Insert,
             ns: e.coll.ns.as_str(),
             ui: Some(e.coll.uuid),
             from_migrate: false,
             o: Object::Doc(e.doc),
-            o2: identity(id_of(e.doc)),
+            o2: key.as_deref().map_or(identity(id), Identity::Doc),
             rid: e.rid,
             pre: None,
             image: None,
@@ -138,14 +151,16 @@ impl OpObserver for LogWriter {
     }
     fn updated(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, e: &Updated<'_>) -> Result<()> {
         let pre = pre_image(e.coll, e.old);
+        // A replacement may write the same number as another type; the key is what it was.
+        let id = id_of(e.old);
+        let key = document_key(unit, e.coll, e.new, id);
         let parts = Operation {
             op: OpType::Update,
             ns: e.coll.ns.as_str(),
             ui: Some(e.coll.uuid),
             from_migrate: false,
             o: Object::Doc(e.o),
-            // A replacement may write the same number as another type; the key is what it was.
-            o2: identity(id_of(e.old)),
+            o2: key.as_deref().map_or(identity(id), Identity::Doc),
             rid: e.rid,
             pre,
             image: retry_image(op, e.stmt_ids, pre, e.old, Some(e)),
@@ -153,7 +168,10 @@ impl OpObserver for LogWriter {
         unit.log(op, e.stmt_ids, parts)
     }
     fn deleted(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, e: &Deleted<'_>) -> Result<()> {
-        let o = id_of(e.old).map_or(Object::Doc(RawDoc::empty()), Object::Id);
+        let id = id_of(e.old);
+        let key = document_key(unit, e.coll, e.old, id);
+        let of_id = id.map_or(Object::Doc(RawDoc::empty()), Object::Id);
+        let o = key.as_deref().map_or(of_id, Object::Doc);
         let pre = pre_image(e.coll, e.old);
         let parts = Operation {
             op: OpType::Delete,

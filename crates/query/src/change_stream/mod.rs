@@ -2,7 +2,9 @@
 //! is the server.
 
 mod spec;
+mod stages;
 mod token;
 
 pub use spec::{BeforeChange, FullDocument, Spec, Start};
+pub use stages::check_stages;
 pub use token::{Place, Token};

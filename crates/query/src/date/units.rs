@@ -123,8 +123,8 @@ pub fn add(ms: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
     add_days_or_months(ms, unit, amount, zone).and_then(with_second)
 }
 
-/// [`add`] with MongoDB's errors, in the words of `name`.
-pub fn add_exactly(name: &str, ms: i64, unit: Unit, amount: i64, zone: &Zone) -> Result<i64> {
+/// [`add`] with MongoDB's errors.
+pub fn add_exactly(ms: i64, unit: Unit, amount: i64, zone: &Zone) -> Result<i64> {
     if unit == Unit::Millisecond {
         let wrapped = ms.wrapping_add(amount);
         let text = || format!("Overflow while adding {amount}ms to {wrapped}ms");
@@ -134,7 +134,7 @@ pub fn add_exactly(name: &str, ms: i64, unit: Unit, amount: i64, zone: &Zone) ->
         let text = format!("invalid dateAdd 'amount' parameter value: {amount} {}", unit.name());
         return Err(Error::location(5_976_500, text));
     }
-    add(ms, unit, amount, zone).ok_or_else(|| Error::location(5_166_406, format!("{name} overflowed")))
+    add(ms, unit, amount, zone).ok_or_else(|| Error::location(5_166_406, "dateAdd overflowed"))
 }
 
 /// Instants before the first whole second that there is are none that seconds and longer units could lead to.

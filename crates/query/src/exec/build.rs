@@ -68,7 +68,7 @@ impl Build<'_> {
                 self.query,
             )),
             PlanNode::ReturnKey { input, fields } => {
-                Box::new(flow::ReturnKeyStage::new(self.stage(input), fields.clone()))
+                Box::new(flow::ReturnKeyStage::new(self.stage(input), fields.clone(), self.query))
             }
             PlanNode::Eof => Box::new(flow::EofStage::default()),
         }

@@ -287,16 +287,38 @@ impl Stage for ProjectStage {
     }
 }
 
-/// Rows become the index keys that found them.
+/// Rows become the index keys that found them, and of a projection what it says of sort keys.
 pub(super) struct ReturnKeyStage {
     input: Box<dyn Stage>,
     fields: Vec<String>,
+    /// Under which names sort keys are told, and what they are.
+    sort_keys: Option<(Vec<String>, SortKeys)>,
     stats: StageStats,
 }
 
 impl ReturnKeyStage {
-    pub(super) fn new(input: Box<dyn Stage>, fields: Vec<String>) -> ReturnKeyStage {
-        ReturnKeyStage { input, fields, stats: StageStats::default() }
+    pub(super) fn new(input: Box<dyn Stage>, fields: Vec<String>, query: &Query) -> ReturnKeyStage {
+        let names = query.projection.as_ref().map_or_else(Vec::new, |p| p.sort_key_names());
+        let sort = query.sort.as_ref().filter(|_| !names.is_empty());
+        let sort_keys = sort.map(|s| (names, SortKeys::new(s.clone(), query.ctx.collation.clone())));
+        ReturnKeyStage { input, fields, sort_keys, stats: StageStats::default() }
+    }
+
+    fn told(&mut self, row: &Row) -> Result<DocBuf> {
+        let key = match &row.key {
+            Some(key) => flat_key(key, &self.fields)?,
+            None => DocBuf::new(),
+        };
+        let Some((names, sort_keys)) = &mut self.sort_keys else { return Ok(key) };
+        let values = match (&row.doc, &row.key) {
+            (Some(doc), _) => sort_keys.values(RawDoc::trusted(doc), row.facts.as_deref())?,
+            (None, Some(key)) => sort_keys.values(&key_document(key, &self.fields)?, None)?,
+            (None, None) => return Ok(key),
+        };
+        let mut b = DocBuilder::with_capacity(key.byte_len() + values.byte_len() + 32);
+        b.elems_of(&key);
+        names.iter().for_each(|name| _ = b.raw_array(name, &values));
+        Ok(b.finish())
     }
 }
 
@@ -306,10 +328,7 @@ impl Stage for ReturnKeyStage {
         self.stats.works += 1;
         Ok(match next {
             Next::Row(mut row) => {
-                let key = match &row.key {
-                    Some(key) => flat_key(key, &self.fields)?,
-                    None => DocBuf::new(),
-                };
+                let key = self.told(&row)?;
                 row.doc = Some(Bytes::from(key.into_bytes()));
                 self.stats.advanced += 1;
                 Next::Row(row)

@@ -8,7 +8,7 @@ use crate::projection::Projection;
 use crate::sort::SortPattern;
 use crate::source::{Direction, Owned, RecordId};
 use pando_base::{Error, ErrorCode, Result};
-use pando_bson::{DocBuf, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use std::sync::Arc;
 
 /// A query as the planner takes it.
@@ -48,6 +48,10 @@ pub struct Query {
     pub owned: Option<Arc<dyn Owned>>,
     /// One document of each group is enough.
     pub firsts: Option<Firsts>,
+    /// Of a write, whose limit is not told in errors.
+    pub of_write: bool,
+    /// Errors tell the collation, also the simple one.
+    pub says_collation: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -122,6 +126,8 @@ impl Query {
             reads: None,
             owned: None,
             firsts: None,
+            of_write: false,
+            says_collation: false,
         }
     }
 
@@ -138,13 +144,24 @@ impl Query {
     fn refused(&self, code: i32, message: &str) -> Error {
         let sort = self.sort.as_ref().map_or_else(DocBuf::new, |s| s.spec.clone());
         let shown = |name: &str, n: u64| if n > 0 { format!(" {name}={n}") } else { String::new() };
-        let limit = shown("limit", self.limit.filter(|_| self.near_output.is_none()).unwrap_or(0));
+        let is_shown = self.near_output.is_none() && !self.of_write;
+        let limit = shown("limit", self.limit.filter(|_| is_shown).unwrap_or(0));
         let skip = shown("skip", self.skip);
-        let proj = self.projection.as_ref().map_or_else(DocBuf::new, |p| p.spec().to_buf());
+        let collation = match &self.ctx.collation {
+            _ if !self.says_collation => String::new(),
+            Some(collation) => format!("Collation: {}\n", collation.spec()),
+            None => "Collation: { locale: \"simple\" }\n".to_owned(),
+        };
+        let mut proj = DocBuilder::new();
+        // What a router asks for beside what its client wants is no matter of the client's.
+        for e in self.projection.iter().flat_map(|p| p.spec().iter()).filter(|e| e.name() != "$sortKey") {
+            proj.elem(e);
+        }
+        let proj = proj.finish();
         Error::location(
             code,
             format!(
-                "error processing query: ns={}{limit}{skip}Tree: {}Sort: {}\nProj: {}\n {message}",
+                "error processing query: ns={}{limit}{skip}Tree: {}Sort: {}\nProj: {}\n{collation} {message}",
                 self.ns,
                 self.matcher.root().debug_tree(),
                 &*sort,

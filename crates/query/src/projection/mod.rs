@@ -134,6 +134,12 @@ impl Projection {
     pub fn metas(&self) -> &[MetaField] {
         &self.metas
     }
+    /// The fields that show what a row is sorted by.
+    pub fn sort_key_names(&self) -> Vec<String> {
+        let shows = |node: &Node| matches!(node, Node::Meta(MetaField::SortKey));
+        let named = self.root.children.iter().filter(|(_, node)| shows(node));
+        named.map(|(name, _)| name.to_string()).collect()
+    }
     pub fn is_inclusion(&self) -> bool {
         self.mode == Mode::Inclusion
     }

@@ -118,7 +118,7 @@ impl Densify {
                 let by = self.step.truncate_i64().and_then(|s| s.checked_mul(n));
                 let unit = self.unit.unwrap_or(Unit::Millisecond);
                 let by = by.ok_or_else(|| Error::location(5_166_406, "dateAdd overflowed"))?;
-                Point::Date(date::add_exactly("dateAdd", ms, unit, by, &Zone::Utc)?)
+                Point::Date(date::add_exactly(ms, unit, by, &Zone::Utc)?)
             }
         })
     }

@@ -53,10 +53,12 @@ impl FindPart {
         if let Some(near) = self.near {
             let mut query = near.into_query(ns, info, q)?;
             (query.limit, query.hint, query.nearness) = (self.limit, hint, self.nearness);
+            query.says_collation = true;
             return Ok(query);
         }
         let matcher = self.matcher.unwrap_or_else(|| Arc::new(Matcher::all()));
         let mut query = Query::new(ns, matcher, q.clone());
+        query.says_collation = true;
         query.sort = self.sort;
         query.skip = self.skip;
         query.limit = self.limit;

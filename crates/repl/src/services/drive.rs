@@ -9,7 +9,7 @@
 use pando_base::{Error, ErrorCode, Millis, OpTime, Result, limits};
 use pando_bson::DocBuf;
 use pando_env::{BoxFuture, Env};
-use pando_workflows::{Action, Id, Order, Outcome, Resource, Running, Section};
+use pando_workflows::{Action, Id, Order, Outcome, Resource, Running, Section, Target};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -129,7 +129,7 @@ async fn carry_out(env: &Env, hands: &dyn Hands, action: Action, after_ms: Milli
             Ok(Outcome::Done)
         }
         Action::Draw => Ok(Outcome::Random(env.rng.next_u64())),
-        Action::Call { .. } => {
+        Action::Call { ref to, .. } if *to != Target::Own => {
             let limit = Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX);
             let late = || Error::new(ErrorCode::NetworkTimeout, "no answer to a workflow's call in time");
             env.timeout(limit, hands.carry_out(action)).await.unwrap_or_else(|| Err(late()))

@@ -4,10 +4,11 @@ use super::drive::Hands;
 use super::host::{Instance, Service};
 use super::store::{Held, Store};
 use crate::data::Stop;
+use pando_base::codes::class;
 use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, OpTime, Result};
 use pando_env::{BoxFuture, Component, Env};
-use pando_workflows::{Action, LocalWrite, Outcome, Resource, Section};
+use pando_workflows::{Action, LocalWrite, Outcome, Resource, Section, Target};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ impl InstanceHands<'_> {
         if self.stop.is_asked() {
             return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
         }
+        self.store.before_action().await;
         match action {
             Action::Checkpoint(doc) => {
                 let put = LocalWrite::Put { ns: self.service.ns.clone(), doc: doc.clone() };
@@ -49,7 +51,7 @@ impl InstanceHands<'_> {
             Action::Read(query) => return self.store.read(&query).map(Outcome::Found),
             // There is no client who could ask for more.
             Action::Await { upto, timeout_ms, .. } => {
-                let wait = self.store.await_majority(Some(upto));
+                let wait = self.store.await_majority(Some(upto).filter(|at| !at.is_null()));
                 let limit = (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms as u64));
                 let late = || Error::new(ErrorCode::WriteConcernFailed, "waiting for replication timed out");
                 match limit {
@@ -57,8 +59,16 @@ impl InstanceHands<'_> {
                     None => wait.await?,
                 }
             }
+            Action::Call { to: Target::Own, body } => {
+                let said = self.store.call(&Target::Own, &body).await;
+                return said.map(Outcome::Reply).map_err(|e| self.of_others(e));
+            }
             Action::Call { to, body } => return self.store.call(&to, &body).await.map(Outcome::Reply),
             Action::Lock(resource, level) => {
+                // A new primary has taken it before anybody else came in.
+                if self.held.lock().unwrap_or_else(poisoned).has(&resource) {
+                    return Ok(Outcome::Done);
+                }
                 let guard = self.store.lock(&resource, level).await?;
                 self.held.lock().unwrap_or_else(poisoned).locked(resource, guard);
             }
@@ -71,6 +81,17 @@ impl InstanceHands<'_> {
             Action::Rest(_) | Action::Draw => {}
         }
         Ok(Outcome::Done)
+    }
+}
+
+impl InstanceHands<'_> {
+    /// What a step of this node heard of another one that is primary no more, or is about to end, says nothing of this one: that it has
+    /// lost its own office it is told otherwise.
+    fn of_others(&self, e: Error) -> Error {
+        match e.code.is(class::NOT_PRIMARY | class::SHUTDOWN) && !self.stop.is_asked() {
+            true => Error::new(ErrorCode::HostUnreachable, format!("a step cannot be made now: {e}")),
+            false => e,
+        }
     }
 }
 

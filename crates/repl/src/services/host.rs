@@ -13,7 +13,7 @@
 use super::ReplicaSetAware;
 use super::drive::{End, drive};
 use super::hands::InstanceHands;
-use super::store::Store;
+use super::store::{Held, Store};
 use crate::data::Stop;
 use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Namespace, Result, Term};
@@ -208,11 +208,18 @@ impl Host {
             if let Some(running) = inner.instances.ask(&key, options.as_bytes())? {
                 return Ok(running.clone());
             }
-            self.add(inner, key, instance, state)
+            self.add(inner, key, instance, state, Held::default())
         };
         self.when_running(name, join_or_add).await
     }
-    fn add(&self, inner: &mut Inner, key: Key, instance: Instance, state: &RawDoc) -> Result<Arc<Instance>> {
+    fn add(
+        &self,
+        inner: &mut Inner,
+        key: Key,
+        instance: Instance,
+        state: &RawDoc,
+        held: Held,
+    ) -> Result<Arc<Instance>> {
         let service = &self.services[key.0];
         let running = Running::new((service.restore)(state)?, Home::Primary);
         let Some(host) = self.me.upgrade() else { return Err(interrupted()) };
@@ -220,18 +227,19 @@ impl Host {
         let options = (service.options)(state).as_bytes().to_vec();
         inner.instances.add(key.clone(), options, instance.clone());
         let (task, stop) = (instance.clone(), inner.stop.clone());
-        inner.stop.spawn(&self.env, "workflow", async move { host.run(key, task, running, stop).await });
+        let run = async move { host.run(key, task, running, held, stop).await };
+        inner.stop.spawn(&self.env, "workflow", run);
         Ok(instance)
     }
 
-    async fn run(&self, key: Key, instance: Arc<Instance>, running: Running, stop: Stop) {
+    async fn run(&self, key: Key, instance: Arc<Instance>, running: Running, held: Held, stop: Stop) {
         let hands = InstanceHands {
             env: &self.env,
             store: &*self.store,
             service: &self.services[key.0],
             instance: &instance,
             stop: &stop,
-            held: Mutex::default(),
+            held: Mutex::new(held),
         };
         let nobody = Box::pin(std::future::pending());
         let end = stop.unless_asked(drive(&self.env, &hands, running, nobody)).await;
@@ -249,8 +257,14 @@ impl Host {
         before.wait_ended().await;
         let read = async {
             self.store.first_of_term_committed().await?;
-            let of = |s: &Service| self.store.load(&s.ns);
-            self.services.iter().map(of).collect::<Result<Vec<_>>>()
+            let mut found = Vec::new();
+            for (at, service) in self.services.iter().enumerate() {
+                for doc in self.store.load(&service.ns)? {
+                    let held = self.held_by(service, &doc).await?;
+                    found.push((at, doc, held));
+                }
+            }
+            Ok(found)
         };
         let Some(read) = stop.unless_asked(read).await else { return };
         let mut inner = self.lock();
@@ -258,13 +272,12 @@ impl Host {
             return;
         }
         let started = read.and_then(|found| {
-            let all = found.iter().enumerate().flat_map(|(at, docs)| docs.iter().map(move |d| (at, d)));
-            all.into_iter().try_for_each(|(at, doc)| {
-                let instance = Instance::new(doc)?;
+            found.into_iter().try_for_each(|(at, doc, held)| {
+                let instance = Instance::new(&doc)?;
                 let key = (at, instance.id.as_bytes().to_vec());
                 match inner.instances.get(&key) {
                     Some(_) => Ok(()),
-                    None => self.add(&mut inner, key, instance, doc).map(drop),
+                    None => self.add(&mut inner, key, instance, &doc, held).map(drop),
                 }
             })
         });
@@ -278,6 +291,21 @@ impl Host {
         self.env.log.info(Component::Repl, 5123005, "Primary-only services rebuilt", |a| {
             a.i64("term", term).u64("numInstances", instances as u64);
         });
+    }
+
+    /// Locks that an instance held when it was checkpointed. Nobody else is let in before it has them again; whoever of this node's
+    /// earlier office still has one is on the way out.
+    async fn held_by(&self, service: &Service, doc: &RawDoc) -> Result<Held> {
+        let mut held = Held::default();
+        for (resource, level) in (service.restore)(doc)?.holds() {
+            let guard = self.store.lock(&resource, level).await?;
+            held.locked(resource, guard);
+        }
+        Ok(held)
+    }
+    /// Returns when whatever was found at the step-up has its locks.
+    pub async fn ready(&self) -> Result<()> {
+        self.when_running("this operation", |_| Ok(())).await
     }
 
     fn pause(&self) {

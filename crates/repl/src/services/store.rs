@@ -10,6 +10,10 @@ use std::collections::BTreeMap;
 pub type Guard = Box<dyn Send>;
 
 pub trait Store: Send + Sync + 'static {
+    /// A test may stop a workflow before any of its actions.
+    fn before_action(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
     /// Every document of a collection as it is now.
     fn load(&self, ns: &Namespace) -> Result<Vec<DocBuf>>;
     /// Returns when the first entry of this primary's term is on a majority.
@@ -33,6 +37,9 @@ pub struct Held {
 }
 
 impl Held {
+    pub fn has(&self, resource: &Resource) -> bool {
+        self.locks.contains_key(resource)
+    }
     pub fn locked(&mut self, resource: Resource, guard: Guard) {
         self.locks.insert(resource, guard);
     }

@@ -135,7 +135,13 @@ impl<'a> FindArgs<'a> {
                 _ => {
                     match name {
                         "encryptionInformation" => arg.no_encryption()?,
-                        "oplogReplay" => drop(bool_field(&arg)?),
+                        // In the words of a release that has forgotten what it means.
+                        "oplogReplay" if !matches!(arg.value(), Value::Boolean(_)) => {
+                            return Err(Error::type_mismatch(
+                                "Expected field oplogReplayto be of type object",
+                            ));
+                        }
+                        "oplogReplay" => {}
                         "options" => arg.check(&Shape::Object)?,
                         "runtimeConstants" => arg.check(&RUNTIME_CONSTANTS)?,
                         "includeQueryStatsMetrics" | "querySettings" => {}

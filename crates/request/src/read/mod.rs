@@ -10,4 +10,5 @@ pub mod get_more;
 pub mod map_reduce;
 pub mod map_reduce_pipeline;
 pub mod plan_cache;
+pub mod read_concerns;
 pub mod resume_token;

@@ -8,8 +8,11 @@ use pando_bson::shape::Shape;
 use pando_bson::{DocBuilder, Elem, RawDoc, Value};
 use pando_command::request::missing;
 use pando_command::{Arg, Args, Names, Request};
+use pando_query::QueryCtx;
+use pando_query::matcher::Place;
 use pando_query::plan::Hint;
 use pando_query::stage::first_look;
+use pando_query::update::UpdatePlan;
 
 /// The whole command.
 #[derive(Clone)]
@@ -156,6 +159,33 @@ impl<'a> UpdateStatement<'a> {
             v @ (Value::Document(_) | Value::Array(_)) => Ok(v),
             _ => Err(Error::failed_to_parse("Update argument must be either an object or an array")),
         }
+    }
+    /// What it does, once its parts go together.
+    pub fn plan(&self, q: &QueryCtx) -> Result<UpdatePlan> {
+        if self.upsert_supplied {
+            if !self.upsert {
+                return Err(Error::failed_to_parse(
+                    "cannot specify 'upsertSupplied: true' for a non-upsert operation",
+                ));
+            }
+            if self.supplied().is_none() {
+                return Err(Error::failed_to_parse(
+                    "the parameter 'upsertSupplied' is set to 'true', but no document was supplied",
+                ));
+            }
+        }
+        if self.constants.is_some() && !matches!(self.update, Value::Array(_)) {
+            return Err(Error::location(51198, "Constant values may only be specified for pipeline updates"));
+        }
+        let plan = UpdatePlan::parse(self.update, self.array_filters, q)?;
+        if self.multi && plan.is_replacement() {
+            return Err(Error::failed_to_parse("multi update is not supported for replacement-style update"));
+        }
+        Ok(plan)
+    }
+    /// What its filter is for.
+    pub fn place(&self) -> Place {
+        if self.upsert { Place::Upsert } else { Place::Query }
     }
     /// What an upsert inserts when the client says so.
     pub fn supplied(&self) -> Option<&'a RawDoc> {

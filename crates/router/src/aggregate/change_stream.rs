@@ -2,7 +2,7 @@
 
 use super::wire;
 use crate::Router;
-use crate::cursors::merge::Order;
+use crate::cursors::merge::{Order, Strip};
 use crate::cursors::{Open, Remotes, RouterCursor, Shape, Watching};
 use crate::remote::call::read_preference;
 use crate::remote::envelope::{self, Kind};
@@ -11,6 +11,7 @@ use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::{OpCtx, Reply, Request};
 use pando_metadata_cache::Target;
 use pando_query::QueryCtx;
+use pando_query::change_stream::{Token, check_stages};
 use pando_query::sort::SortPattern;
 use pando_query::stage::{Pipeline, RunEnv};
 use pando_request::AggregateArgs;
@@ -33,7 +34,10 @@ pub(crate) async fn run(
     ctx.set_change_stream();
     let q = router.query_ctx(ctx, None, args.collation, args.let_vars)?;
     let looks_up = spec.get("fullDocument").is_some_and(|v| v.as_str() == Some("updateLookup"));
-    let Parts { shards: stages, merger, order } = parts(args.pipeline, looks_up, &q)?;
+    check_stages(args.pipeline)?;
+    let resumes = Resumes::of(spec, args.pipeline)?;
+    let Parts { shards: stages, merger, order } =
+        parts(args.pipeline, looks_up || resumes.must_be_there, &q)?;
     let shards = router.catalog.refresh_shards().await?;
     let targets: Vec<Target> = shards.iter().map(|s| Target::unversioned(s.entry.id.clone())).collect();
     // All begin at one time; what changes from now on is newer than whatever anybody has told of.
@@ -59,12 +63,11 @@ pub(crate) async fn run(
     };
     let (remotes, first, _) =
         Remotes::open(router, ctx, &targets, &read_preference(req.body)?, false, body).await?;
-    let after = ["resumeAfter", "startAfter"].iter().find_map(|f| spec.get(*f)?.as_doc());
     let mut shape = Shape {
         order: Some(Order::fields(order, None)),
-        strips: true,
+        strips: Strip::All,
         tailable: true,
-        watching: Some(Watching::new(targets.len(), after, looks_up)),
+        watching: Some(Watching::new(targets.len(), resumes.after, resumes.must_be_there, looks_up)),
         ..Shape::default()
     };
     if !merger.is_empty() {
@@ -80,6 +83,25 @@ pub(crate) async fn run(
     router.begin(ctx, req, open, cursor).await
 }
 
+/// Where a stream goes on.
+struct Resumes<'a> {
+    after: Option<&'a RawDoc>,
+    /// It is an event, and some shard has to have it.
+    must_be_there: bool,
+}
+
+impl<'a> Resumes<'a> {
+    fn of(spec: &'a RawDoc, pipeline: &RawDoc) -> Result<Resumes<'a>> {
+        let after = ["resumeAfter", "startAfter"].iter().find_map(|f| spec.get(*f)?.as_doc());
+        let token = after.map(Token::parse).transpose()?;
+        // A fragment is found by whoever cuts events.
+        let splits = |stage: &RawDoc| stage.elem("$changeStreamSplitLargeEvent").is_some();
+        let cut = pipeline.iter().filter_map(|e| e.value().as_doc()).any(splits);
+        let must_be_there = token.is_some_and(|t| t.is_event && !t.from_invalidate && !cut);
+        Ok(Resumes { after, must_be_there })
+    }
+}
+
 /// What shards do, what is done with what they send, and by what that is merged.
 struct Parts {
     shards: DocBuf,
@@ -87,13 +109,14 @@ struct Parts {
     order: Arc<SortPattern>,
 }
 
-/// Where documents are looked up, the stages behind see them: all but the first are done here.
-fn parts(pipeline: &RawDoc, looks_up: bool, q: &QueryCtx) -> Result<Parts> {
+/// Where documents are looked up, the stages behind see them, and where an event has to be there, they might hide it: all but the first
+/// are done here.
+fn parts(pipeline: &RawDoc, all_here: bool, q: &QueryCtx) -> Result<Parts> {
     let split = Pipeline::parse(pipeline, q)?.split(&|_| true)?;
     let mut by = DocBuilder::new();
     by.i32("_id._data", 1);
     let order = Arc::new(SortPattern::parse(&by.finish())?);
-    if !looks_up {
+    if !all_here {
         return Ok(Parts { shards: wire::stages(&split.shards.spelled()), merger: split.merger, order });
     }
     let (mut first, mut rest) = (ArrayBuilder::new(), ArrayBuilder::new());

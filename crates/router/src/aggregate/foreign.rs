@@ -84,9 +84,11 @@ impl Other {
                 }
             }
         });
-        if let Some(collation) = &q.collation {
-            b.raw_doc("collation", collation.spec());
-        }
+        // Also where it is the simple one: a view with another one cannot be read so.
+        match &q.collation {
+            Some(collation) => b.raw_doc("collation", collation.spec()),
+            None => b.doc("collation", |d| _ = d.str("locale", "simple")),
+        };
         if let Some(reads) = &self.foreign.read_concern {
             b.raw_doc("readConcern", reads);
         }
@@ -109,7 +111,7 @@ struct Rows {
 
 impl Rows {
     fn end(&self, failed: Option<Error>) {
-        *lock(&self.ended) = Some(failed.map_or(Ok(()), Err));
+        *lock(&self.ended) = Some(failed.map_or(Ok(()), |e| Err(told_once(e))));
         self.wakes.sent.bump();
     }
     fn push(&self, docs: Vec<DocBuf>) {
@@ -130,6 +132,14 @@ impl Rows {
             self.taken.changed(seen).await;
         }
     }
+}
+
+/// Whoever takes the rows says that it is an aggregation that has failed.
+fn told_once(mut e: Error) -> Error {
+    if let Some(rest) = e.message.strip_prefix("PlanExecutor error during aggregation :: caused by :: ") {
+        e.message = rest.to_owned().into();
+    }
+    e
 }
 
 /// The rows as a stage takes them.

@@ -5,19 +5,21 @@ use super::plan::{Plan, plan};
 use super::wire;
 use super::writing::Writing;
 use crate::Router;
-use crate::cursors::merge::Order;
+use crate::cursors::merge::{Order, Strip};
 use crate::cursors::{Open, Remotes, RouterCursor, Shape};
 use crate::remote::call::read_preference;
 use crate::remote::envelope::{self, Kind};
 use crate::remote::stale::Tries;
 use crate::remote::{View, handed_on};
+use pando_base::codes::class;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
-use pando_command::{OpCtx, ReadLevel, Reply, Request};
+use pando_command::{OpCtx, Param, ReadLevel, Reply, Request};
 use pando_metadata_cache::{Route, Target};
 use pando_query::QueryCtx;
 use pando_query::stage::{
-    Asked as Who, MergeHost, OrderedBy, Pipeline, PipelineSource, RunEnv, Split, involved,
+    Asked as Who, MergeHost, OrderedBy, Pipeline, PipelineSource, RunEnv, Split, check_first_stage,
+    check_places, involved, place_of_first, sinks_of,
 };
 use pando_request::AggregateArgs;
 use pando_rpc::Retry;
@@ -63,6 +65,7 @@ pub(crate) async fn open(
     let done = match begin(router, ctx, req, asked).await {
         Err(e) if e.code == ErrorCode::CommandOnShardedViewNotSupportedOnMongod => {
             let view = View::of(&e)?;
+            view.check_collation(asked.args.collation, asked.named.as_str())?;
             let pipeline = view.with(asked.args.pipeline);
             let args = AggregateArgs { pipeline: &pipeline, ..asked.args.clone() };
             let below = Asked { named: asked.named.clone(), ns: view.ns.clone(), args, explains: None };
@@ -111,14 +114,20 @@ fn without_database(router: &Router, ctx: &OpCtx, req: &Request<'_>, asked: &Ask
         return Err(Error::new(ErrorCode::NamespaceNotFound, text));
     }
     let foreign = Foreign::new(router.shared()?, req);
-    let runner = pipeline.start(&env_of(&foreign))?;
+    let runner = pipeline.start(&env_of(router, asked, &foreign))?;
     let shape = Shape { stages: Some(Box::new(runner)), wakes: Some(foreign.wakes()), ..Shape::default() };
     let cursor = RouterCursor::with_documents(Remotes::none(router, ctx), docs, shape)?;
     Ok(Done::Cursor(Box::new(cursor)))
 }
 
-fn env_of(foreign: &Arc<Foreign>) -> RunEnv {
-    RunEnv { spill: None, collections: Some(Arc::new(OtherCollections(foreign.clone()))) }
+/// What merging stages run with: they spill where the command, or else the parameter, lets them.
+fn env_of(router: &Router, asked: &Asked<'_>, foreign: &Arc<Foreign>) -> RunEnv {
+    let may = || router.instance.params.bool(Param::allowDiskUseByDefault);
+    let spills = asked.args.allow_disk_use.unwrap_or_else(may);
+    RunEnv {
+        spill: spills.then(|| router.spills.clone() as _),
+        collections: Some(Arc::new(OtherCollections(foreign.clone()))),
+    }
 }
 
 /// Of a `$documents` in front.
@@ -162,7 +171,10 @@ async fn answer(
         return whole(router, ctx, req, asked, &route.primary()).await;
     }
     let q = router.query_ctx(ctx, table, args.collation, args.let_vars)?;
-    let pipeline = Pipeline::parse(args.pipeline, &q)?;
+    let pipeline = match parsed(asked, &q) {
+        Ok(pipeline) => pipeline,
+        Err(e) => return told_by_a_shard(router, ctx, req, route, asked, e).await,
+    };
     let all = match table {
         None => vec![route.primary()],
         Some(t) => router.catalog.shards().await?.iter().map(|s| Route::part(t, &s.entry.id)).collect(),
@@ -180,6 +192,36 @@ async fn answer(
             )
             .await
         }
+    }
+}
+
+/// The pipeline, whose stages stand where they may.
+fn parsed(asked: &Asked<'_>, q: &QueryCtx) -> Result<Pipeline> {
+    let (ns, stages) = (&asked.ns, asked.args.pipeline);
+    check_places(ns, stages, q)?;
+    let pipeline = Pipeline::parse(stages, q).map_err(|e| place_of_first(ns, stages, e))?;
+    check_first_stage(ns, stages)?;
+    Ok(pipeline)
+}
+
+/// A pipeline that is wrong is told of by a shard, which looks at it in the order in which a single set does: of several mistakes this
+/// router may have found another one first.
+async fn told_by_a_shard(
+    router: &Router,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    route: &Route,
+    asked: &Asked<'_>,
+    found: Error,
+) -> Result<Done> {
+    // In a transaction a failure would be that of a statement that nobody has asked for; what writes is not tried.
+    if ctx.in_txn() || !sinks_of(asked.args.pipeline).is_empty() {
+        return Err(found);
+    }
+    let Some(target) = route.owners().into_iter().next() else { return Err(found) };
+    match whole(router, ctx, req, asked, &target).await {
+        Err(told) if !told.code.is(class::STALE_ROUTING) && !told.code.is(class::RETRIABLE) => Err(told),
+        _ => Err(found),
     }
 }
 
@@ -346,10 +388,10 @@ async fn parts(
         OrderedBy::Carried => Order::carried(&order.pattern),
         OrderedBy::Fields => Order::fields(order.pattern.clone(), q.collation.clone()),
     });
-    let mut shape = Shape { order, strips: true, ..Shape::default() };
+    let mut shape = Shape { order, strips: Strip::All, ..Shape::default() };
     if !split.merger.is_empty() {
         let foreign = Foreign::new(router.shared()?, req);
-        shape.stages = Some(Box::new(split.merger.start(&env_of(&foreign))?));
+        shape.stages = Some(Box::new(split.merger.start(&env_of(router, asked, &foreign))?));
         shape.wakes = Some(foreign.wakes());
     }
     let cursor = match here {

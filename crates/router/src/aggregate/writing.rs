@@ -18,6 +18,9 @@ use pando_query::stage::{Into, Merge, Sink, WhenMatched, WhenNotMatched};
 use pando_request::{UpdateStatement, WriteArgs};
 use std::borrow::Cow;
 
+/// What stands before mistakes that are met while results are made.
+const ERROR_CONTEXT: &str = "PlanExecutor error during aggregation";
+
 /// Everything around the results.
 pub(super) struct Writing<'a> {
     pub(super) router: &'a Router,
@@ -124,7 +127,7 @@ impl Writing<'_> {
     fn statement(&self, merge: &Merge, doc: &RawDoc) -> Result<DocBuf> {
         let upsert = merge.when_not_matched == WhenNotMatched::Insert;
         let mut b = DocBuilder::with_capacity(doc.byte_len() * 2);
-        b.raw_doc("q", &filter(merge, doc)?);
+        b.raw_doc("q", &filter(merge, doc).map_err(|e| e.context(ERROR_CONTEXT))?);
         match &merge.when_matched {
             WhenMatched::Merge => _ = b.doc("u", |u| _ = u.raw_doc("$set", doc)),
             WhenMatched::KeepExisting => _ = b.doc("u", |u| _ = u.raw_doc("$setOnInsert", doc)),
@@ -210,7 +213,7 @@ fn first_error(errors: Vec<(usize, DocBuf)>) -> Result<()> {
     let Some((_, e)) = errors.into_iter().next() else { return Ok(()) };
     let code = e.get("code").and_then(|v| v.as_i64()).unwrap_or(0) as i32;
     let text = e.get("errmsg").and_then(|v| v.as_str()).unwrap_or_default().to_owned();
-    Err(Error::location(code, text).context("PlanExecutor error during aggregation"))
+    Err(Error::location(code, text).context(ERROR_CONTEXT))
 }
 
 #[cfg(test)]

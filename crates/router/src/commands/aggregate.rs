@@ -5,6 +5,7 @@ use crate::aggregate::run::{Asked, run as carry_out};
 use crate::aggregate::{change_stream, distribution};
 use pando_query::stage::first_look;
 use pando_request::AggregateArgs;
+use pando_request::read::read_concerns;
 
 /// The collection, or the stand-in for `aggregate: 1`.
 pub(super) fn target(req: &Request<'_>) -> Result<Namespace> {
@@ -25,6 +26,9 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
     let args = AggregateArgs::parse(&req)?;
     first_look(args.pipeline, Some(req.db))?;
     ctx.arguments_read()?;
+    if !args.explain {
+        read_concerns::check(ctx, args.pipeline)?;
+    }
     let told = distribution::told(router, ctx, &ns, args.pipeline).await?;
     let args = match &told {
         Some(pipeline) => AggregateArgs { pipeline, ..args },

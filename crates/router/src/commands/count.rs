@@ -8,8 +8,8 @@ use pando_request::CountArgs;
 use pando_rpc::Retry;
 
 pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let ns = req.ns_of_ddl()?;
     let args = CountArgs::parse(&req)?;
-    let ns = req.ns()?;
     let mut tries = Tries::default();
     loop {
         let Some(route) = router.catalog.route_if_any(&ns).await? else { return Ok(counted(0)) };

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let args = DistinctArgs::parse(&req)?;
     let ns = req.ns()?;
+    let args = DistinctArgs::parse(&req)?;
     let mut tries = Tries::default();
     loop {
         let Some(route) = router.catalog.route_if_any(&ns).await? else {

@@ -1,7 +1,7 @@
 //! `find`: the shards that a condition concerns, their results merged.
 
 use super::prelude::*;
-use crate::cursors::merge::Order;
+use crate::cursors::merge::{Order, Strip};
 use crate::cursors::reply::empty;
 use crate::cursors::{Open, Remotes, RouterCursor, Shape};
 use crate::remote::call::read_preference;
@@ -42,11 +42,11 @@ async fn attempt(
     let table = route.table.as_deref();
     let matcher = router.condition(ctx, table, args.filter, args.collation, args.let_vars);
     let targets = route.concerned(matcher.as_ref());
-    let plan = if targets.len() > 1 { Plan::several(args)? } else { Plan::default() };
-    if args.tailable && targets.len() > 1 {
-        let text = "Tailable cursors are only supported on unsharded collections";
-        return Err(Error::new(ErrorCode::IllegalOperation, text));
-    }
+    // A sort that is none is told of by the shards, and so is it that what is not capped cannot be tailed.
+    let plan = match targets.len() {
+        0 | 1 => Plan::default(),
+        _ => Plan::several(args).unwrap_or_default(),
+    };
     let body = |target: &Target| {
         let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
         b.elem(req.first());
@@ -82,7 +82,7 @@ async fn attempt(
 struct Plan {
     merges: bool,
     order: Option<Order>,
-    strips: bool,
+    strips: Strip,
     skip: u64,
     limit: Option<u64>,
     /// With the key that rows are merged by.
@@ -101,7 +101,7 @@ impl Plan {
             None => return Ok(plan),
         };
         plan.order = Some(order);
-        plan.strips = true;
+        plan.strips = Strip::SortKey;
         let mut b = DocBuilder::new();
         b.elems_of(args.projection.unwrap_or(RawDoc::empty()));
         b.doc("$sortKey", |d| {

@@ -7,9 +7,11 @@ use pando_bson::ObjectId;
 use pando_command::Next;
 use pando_command::reply::append_topology;
 use pando_command::{Node, TopologyVersion};
+use pando_request::HelloArgs;
 use std::time::Duration;
 
 pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    HelloArgs::parse(&req)?;
     let given = |name: &str| req.body.get(name);
     if given("helloOk").is_some_and(|v| v.is_truthy()) {
         ctx.client.set_hello_ok();

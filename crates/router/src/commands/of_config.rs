@@ -17,6 +17,13 @@ pub(super) async fn read(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resu
     forward(router, ctx, &req, Kind::Plain).await
 }
 
+/// `setDefaultRWConcern`: this router's clients go by it at once, those of others within half a minute.
+pub(super) async fn set_concern_defaults(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let reply = write(router, ctx, req).await?;
+    router.refresh_concern_defaults().await?;
+    Ok(reply)
+}
+
 pub(super) async fn write(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     ctx.arguments_read()?;
     forward(router, ctx, &req, Kind::Write).await

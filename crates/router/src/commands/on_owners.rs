@@ -9,7 +9,7 @@ use pando_metadata_cache::Target;
 use pando_rpc::Retry;
 
 pub(super) async fn validate(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let ns = req.ns()?;
+    let ns = req.ns_of_ddl()?;
     let mut tries = Tries::default();
     loop {
         let route = router.catalog.route(&ns).await?;
@@ -35,7 +35,7 @@ pub(super) async fn validate(router: &Router, ctx: &OpCtx, req: Request<'_>) -> 
 }
 
 pub(super) async fn plan_cache(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let ns = req.ns()?;
+    let ns = req.ns_of_ddl()?;
     let mut tries = Tries::default();
     loop {
         let route = router.catalog.route(&ns).await?;

@@ -16,6 +16,7 @@ async fn on_view(
     explains: Option<String>,
 ) -> Result<Reply> {
     let view = View::of(e)?;
+    view.check_collation(args.collation, "")?;
     let pipeline = view.with(args.pipeline);
     let collation = view.collation.as_deref().or(args.collation);
     let args = AggregateArgs { pipeline: &pipeline, collation, ..args };

@@ -1,19 +1,23 @@
 //! A client's cursor: parts on shards, merged, and what the shards does with the stream they make.
 
-use super::merge::{Merge, Next, Order, stripped};
+use super::merge::{Merge, Next, Order, Strip};
 use super::post_image::with_image;
 use super::remote::{Remotes, Sent};
 use super::watching::Watching;
 use crate::remote::Shards;
+use crate::remote::envelope::append_majority;
 use crate::remote::together::together;
-use pando_base::{Result, limits};
-use pando_bson::DocBuf;
+use pando_base::{Result, Timestamp, limits};
+use pando_bson::{DocBuf, DocBuilder};
 use pando_command::OpCtx;
 use pando_env::sync::Notify;
 use pando_query::facts::Facts;
 use pando_query::stage::{Input, Row, Runner, Step};
+use pando_routing::ShardId;
+use pando_rpc::Retry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
 
 /// How a client reads.
 #[derive(Clone, Copy, Default, Debug)]
@@ -58,8 +62,8 @@ pub(crate) struct Wakes {
 #[derive(Default)]
 pub(crate) struct Shape {
     pub(crate) order: Option<Order>,
-    /// Shards send more than documents.
-    pub(crate) strips: bool,
+    /// Of what shards send beside documents.
+    pub(crate) strips: Strip,
     pub(crate) stages: Option<Box<Runner>>,
     pub(crate) wakes: Option<Wakes>,
     pub(crate) skip: u64,
@@ -69,18 +73,35 @@ pub(crate) struct Shape {
 }
 
 /// The stream as stages pull from it.
-struct Pulled<'a>(&'a mut Merge, &'a mut Vec<usize>);
+struct Pulled<'a> {
+    merge: &'a mut Merge,
+    watching: Option<&'a mut Watching>,
+    ask: &'a mut Vec<usize>,
+}
 
 impl Input for Pulled<'_> {
     fn next(&mut self) -> Result<Step> {
-        Ok(match self.0.next() {
+        Ok(match next_wanted(self.merge, self.watching.as_deref_mut())? {
             Next::Doc(doc) => Step::Row(with_facts(doc)),
             Next::End => Step::Eof,
             Next::Ask(who) => {
-                *self.1 = who;
+                *self.ask = who;
                 Step::NeedYield
             }
         })
+    }
+}
+
+/// The next document of all shards; of a change stream, behind where its reader wants to go on.
+fn next_wanted(merge: &mut Merge, mut watching: Option<&mut Watching>) -> Result<Next> {
+    loop {
+        let next = merge.next();
+        if let (Next::Doc(doc), Some(watching)) = (&next, watching.as_deref_mut())
+            && !watching.wants(doc)?
+        {
+            continue;
+        }
+        return Ok(next);
     }
 }
 
@@ -92,13 +113,53 @@ fn with_facts(doc: DocBuf) -> Row {
         ..Facts::default()
     };
     let is_known = facts.text_score.is_some() || facts.sort_key.is_some();
-    Row::from(stripped(doc)).with_facts(is_known.then(|| Box::new(facts)))
+    Row::from(Strip::All.apply(doc)).with_facts(is_known.then(|| Box::new(facts)))
+}
+
+/// How long a change stream goes on asking for one batch.
+struct Wait {
+    until: Duration,
+    batch_size: Option<u64>,
+    /// All shards have been made to pass this time.
+    asked_for: Option<Timestamp>,
+    /// Shards have been asked.
+    begun: bool,
+}
+
+impl Wait {
+    fn new(ctx: &OpCtx, wanted: Wanted) -> Wait {
+        let ms = wanted.wait_ms.unwrap_or(limits::AWAIT_DATA_MS).max(0) as u64;
+        let until = ctx.env().clock.mono() + Duration::from_millis(ms);
+        Wait { until, batch_size: wanted.batch_size, asked_for: None, begun: false }
+    }
+    /// Everybody is asked at least once.
+    fn is_over(&mut self, ctx: &OpCtx) -> bool {
+        std::mem::replace(&mut self.begun, true) && ctx.env().clock.mono() >= self.until
+    }
+    /// Milliseconds for which shards may wait for something to tell: one that has is not kept waiting by the others for long.
+    fn slice(&self, ctx: &OpCtx) -> i64 {
+        let left = self.until.saturating_sub(ctx.env().clock.mono()).as_millis();
+        i64::try_from(left).unwrap_or(i64::MAX).clamp(1, limits::ROUTER_WATCH_SLICE_MS)
+    }
+}
+
+/// Has a shard write an entry behind `time`, unless it has one: from then on it has sent everything up to there. One that cannot
+/// does so by itself after a while.
+async fn pass(shards: &Shards, ctx: &OpCtx, shard: &ShardId, time: Timestamp) {
+    let mut b = DocBuilder::new();
+    b.i32("appendOplogNote", 1).timestamp("maxClusterTime", Timestamp(time.0.saturating_add(1)));
+    b.doc("data", |d| _ = d.str("msg", "a change stream waits for this shard"));
+    append_majority(&mut b);
+    b.str("$db", "admin");
+    let _ = shards.call_primary(ctx, shard, &b.finish(), Retry::Idempotent).await;
 }
 
 impl RouterCursor {
     pub(crate) fn new(remotes: Remotes, first: Vec<Sent>, shape: Shape) -> Result<RouterCursor> {
+        // Stages are told of it.
+        let strips = if shape.stages.is_none() { shape.strips } else { Strip::Nothing };
         let mut cursor = RouterCursor {
-            merge: Merge::new(remotes.all.len(), shape.order, shape.strips && shape.stages.is_none()),
+            merge: Merge::new(remotes.all.len(), shape.order, strips),
             remotes,
             stages: shape.stages,
             wakes: shape.wakes,
@@ -118,7 +179,7 @@ impl RouterCursor {
     /// Over documents that are at hand, of no shard.
     pub(crate) fn with_documents(remotes: Remotes, docs: Vec<DocBuf>, shape: Shape) -> Result<RouterCursor> {
         let mut cursor = RouterCursor::new(remotes, Vec::new(), shape)?;
-        cursor.merge = Merge::new(1, None, false);
+        cursor.merge = Merge::new(1, None, Strip::Nothing);
         cursor.merge.push(0, docs)?;
         cursor.merge.end(0);
         Ok(cursor)
@@ -160,11 +221,14 @@ impl RouterCursor {
 
     /// The next document, or whom to ask first.
     async fn step(&mut self, ctx: &OpCtx) -> Result<Next> {
-        let Some(stages) = &mut self.stages else { return Ok(self.merge.next()) };
+        let Some(stages) = &mut self.stages else {
+            return next_wanted(&mut self.merge, self.watching.as_mut());
+        };
         loop {
             let mut ask = Vec::new();
             let seen = self.wakes.as_ref().map_or(0, |w| w.sent.version());
-            match stages.next(&mut Pulled(&mut self.merge, &mut ask))? {
+            let (merge, watching) = (&mut self.merge, self.watching.as_mut());
+            match stages.next(&mut Pulled { merge, watching, ask: &mut ask })? {
                 Step::Row(row) => return Ok(Next::Doc(DocBuf::from_trusted(row.into_bytes().to_vec()))),
                 Step::Eof => return Ok(Next::End),
                 Step::NeedYield if !ask.is_empty() => return Ok(Next::Ask(ask)),
@@ -181,6 +245,7 @@ impl RouterCursor {
     pub(crate) async fn fill(&mut self, shards: &Shards, ctx: &OpCtx, wanted: Wanted) -> Result<Vec<DocBuf>> {
         let (mut out, mut bytes) = (Vec::new(), 0);
         let mut asked = false;
+        let mut wait = Wait::new(ctx, wanted);
         while (out.len() as u64) < wanted.docs_max {
             if self.left == 0 {
                 self.over = true;
@@ -192,7 +257,6 @@ impl RouterCursor {
             };
             match next {
                 Next::Doc(_) if self.skip > 0 => self.skip -= 1,
-                Next::Doc(doc) if self.watching.as_ref().is_some_and(|w| w.has_been_seen(&doc)) => {}
                 Next::Doc(doc) => {
                     if !out.is_empty() && bytes + doc.byte_len() + 16 > limits::BSON_USER_BYTES_MAX {
                         self.held = Some(doc);
@@ -211,8 +275,14 @@ impl RouterCursor {
                     self.over = true;
                     break;
                 }
-                // What tails a collection waits once, and not while it has something.
                 Next::Ask(_) if wanted.asks_nobody => break,
+                Next::Ask(who) if self.watching.is_some() => {
+                    if !out.is_empty() || wait.is_over(ctx) {
+                        break;
+                    }
+                    self.watch(shards, ctx, &who, &mut wait).await?;
+                }
+                // What tails a collection waits once, and not while it has something.
                 Next::Ask(_) if self.tailable && (asked || !out.is_empty()) => break,
                 Next::Ask(who) => {
                     asked = true;
@@ -225,6 +295,24 @@ impl RouterCursor {
             self.over = true;
         }
         Ok(out)
+    }
+
+    /// Asks the shards of a change stream once more. An event that waits for what others may have sent before is not kept waiting by
+    /// those that have nothing to send: they are made to say so.
+    async fn watch(&mut self, shards: &Shards, ctx: &OpCtx, who: &[usize], wait: &mut Wait) -> Result<()> {
+        let held = self.merge.first().and_then(|event| Watching::time_of(event));
+        let wait_ms = match held.filter(|time| wait.asked_for != Some(*time)) {
+            Some(time) => {
+                let idle: Vec<_> = who.iter().map(|at| &self.remotes.all[*at].shard).collect();
+                let notes = idle.iter().map(|shard| pass(shards, ctx, shard, time));
+                together(notes.collect()).await;
+                wait.asked_for = Some(time);
+                1
+            }
+            None => wait.slice(ctx),
+        };
+        let wanted = Wanted { wait_ms: Some(wait_ms), batch_size: wait.batch_size, ..Wanted::default() };
+        self.ask(shards, ctx, who, wanted).await
     }
 
     async fn ask(&mut self, shards: &Shards, ctx: &OpCtx, who: &[usize], wanted: Wanted) -> Result<()> {

@@ -22,6 +22,38 @@ const OF_ROWS: [&str; 9] = [
     "$recordId",
 ];
 
+/// What is taken off documents before they are handed on.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Strip {
+    #[default]
+    Nothing,
+    /// What this router has asked for beside what the client wants.
+    SortKey,
+    /// All that shards say of rows.
+    All,
+}
+
+impl Strip {
+    fn takes(self, name: &str) -> bool {
+        match self {
+            Strip::Nothing => false,
+            Strip::SortKey => name == "$sortKey",
+            Strip::All => OF_ROWS.contains(&name),
+        }
+    }
+    /// The document without that.
+    pub(super) fn apply(self, doc: DocBuf) -> DocBuf {
+        if !doc.iter().any(|e| self.takes(e.name())) {
+            return doc;
+        }
+        let mut b = DocBuilder::with_capacity(doc.byte_len());
+        for e in doc.iter().filter(|e| !self.takes(e.name())) {
+            b.elem(e);
+        }
+        b.finish()
+    }
+}
+
 /// What documents are merged by.
 pub(crate) enum Order {
     /// `$sortKey`, which the shard has put into each; its strings are as the collation sees them.
@@ -86,14 +118,13 @@ pub(crate) enum Next {
 pub(crate) struct Merge {
     arms: Vec<Arm>,
     order: Option<Order>,
-    /// What shards say of rows is taken off their documents.
-    strips: bool,
+    strips: Strip,
     /// Where there is no order: whose turn it is.
     turn: usize,
 }
 
 impl Merge {
-    pub(crate) fn new(arms: usize, order: Option<Order>, strips: bool) -> Merge {
+    pub(crate) fn new(arms: usize, order: Option<Order>, strips: Strip) -> Merge {
         Merge { arms: (0..arms).map(|_| Arm::default()).collect(), order, strips, turn: 0 }
     }
     /// A shard has sent these.
@@ -127,6 +158,11 @@ impl Merge {
     pub(crate) fn has_documents(&self) -> bool {
         self.arms.iter().any(|a| !a.ready.is_empty())
     }
+    /// What comes first of all that was sent.
+    pub(crate) fn first(&self) -> Option<&DocBuf> {
+        let heads = self.arms.iter().filter_map(|a| a.ready.front());
+        heads.min_by(|a, b| a.0.cmp(&b.0)).map(|(_, doc)| doc)
+    }
     /// Whether everything has been taken and nothing will come.
     pub(crate) fn is_over(&self) -> bool {
         self.arms.iter().all(|a| a.ended && a.ready.is_empty())
@@ -157,23 +193,11 @@ impl Merge {
         match arm.ready.pop_front() {
             Some((_, doc)) => {
                 arm.bytes -= doc.byte_len();
-                Next::Doc(if self.strips { stripped(doc) } else { doc })
+                Next::Doc(self.strips.apply(doc))
             }
             None => Next::End,
         }
     }
-}
-
-/// Without what is said of it.
-pub(super) fn stripped(doc: DocBuf) -> DocBuf {
-    if !doc.iter().any(|e| OF_ROWS.contains(&e.name())) {
-        return doc;
-    }
-    let mut b = DocBuilder::with_capacity(doc.byte_len());
-    for e in doc.iter().filter(|e| !OF_ROWS.contains(&e.name())) {
-        b.elem(e);
-    }
-    b.finish()
 }
 
 #[cfg(test)]
@@ -190,7 +214,7 @@ mod tests {
 
     #[test]
     fn in_order_nobody_goes_before_all_have_spoken() {
-        let mut m = Merge::new(2, Some(order(r#"{"a": 1, "b": -1}"#)), true);
+        let mut m = Merge::new(2, Some(order(r#"{"a": 1, "b": -1}"#)), Strip::All);
         assert_eq!(m.next(), Next::Ask(vec![0, 1]));
         m.push(0, vec![row(r#"{"n": 1, "$sortKey": [1, 5]}"#), row(r#"{"n": 4, "$sortKey": [2, 1]}"#)])
             .unwrap();
@@ -209,7 +233,7 @@ mod tests {
 
     #[test]
     fn who_promises_to_send_nothing_before_is_not_waited_for() {
-        let mut m = Merge::new(2, Some(order(r#"{"a": 1}"#)), true);
+        let mut m = Merge::new(2, Some(order(r#"{"a": 1}"#)), Strip::SortKey);
         m.push(0, vec![row(r#"{"n": 1, "$sortKey": [1]}"#), row(r#"{"n": 2, "$sortKey": [7]}"#)]).unwrap();
         m.promise(1, &row(r#"{"$sortKey": [5]}"#)).unwrap();
         assert_eq!(m.next(), Next::Doc(row(r#"{"n": 1}"#)));
@@ -218,7 +242,7 @@ mod tests {
 
     #[test]
     fn without_an_order_what_is_there_goes_first() {
-        let mut m = Merge::new(2, None, false);
+        let mut m = Merge::new(2, None, Strip::Nothing);
         m.push(1, vec![row(r#"{"n": 1}"#)]).unwrap();
         assert_eq!(m.next(), Next::Doc(row(r#"{"n": 1}"#)));
         assert_eq!(m.next(), Next::Ask(vec![0, 1]));
@@ -230,12 +254,19 @@ mod tests {
     #[test]
     fn equal_rows_come_in_the_order_of_shards() {
         let pattern = Arc::new(SortPattern::parse(&doc(r#"{"a": 1}"#)).unwrap());
-        let mut m = Merge::new(2, Some(Order::fields(pattern, None)), false);
+        let mut m = Merge::new(2, Some(Order::fields(pattern, None)), Strip::Nothing);
         for arm in [1, 0] {
             m.push(arm, vec![row(&format!(r#"{{"a": 1, "of": {arm}}}"#))]).unwrap();
             m.end(arm);
         }
         assert_eq!(m.next(), Next::Doc(row(r#"{"a": 1, "of": 0}"#)));
         assert_eq!(m.next(), Next::Doc(row(r#"{"a": 1, "of": 1}"#)));
+    }
+    #[test]
+    fn only_what_was_asked_for_besides_is_taken_off() {
+        let doc = || row(r#"{"$recordId": 5, "a": 1, "$sortKey": [1]}"#);
+        assert_eq!(Strip::SortKey.apply(doc()), row(r#"{"$recordId": 5, "a": 1}"#));
+        assert_eq!(Strip::All.apply(doc()), row(r#"{"a": 1}"#));
+        assert_eq!(Strip::Nothing.apply(doc()), doc());
     }
 }

@@ -7,8 +7,10 @@ use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::OpCtx;
 use pando_env::Env;
+use pando_fleet::Answer;
 use pando_metadata_cache::Target;
 use pando_monitor::ReadPreference;
+use pando_routing::ShardId;
 use pando_rpc::{Pool, Retry};
 use std::time::Duration;
 
@@ -34,6 +36,7 @@ impl OfSession {
 
 /// A shard's part of a cursor.
 pub(crate) struct Remote {
+    pub(crate) shard: ShardId,
     pub(crate) host: String,
     /// 0 = it has come to its end.
     pub(crate) id: i64,
@@ -74,7 +77,7 @@ impl Remotes {
         let retry = if ctx.in_txn() { Retry::Never } else { Retry::Idempotent };
         for said in shards.scatter(ctx, targets, preference, retry, body).await {
             match said.result {
-                Ok(answer) => match remotes.add(&answer.host, &answer.reply) {
+                Ok(answer) => match remotes.add(said.shard, &answer) {
                     Ok(batch) => sent.push(batch),
                     Err(e) => failed = failed.or(Some(e)),
                 },
@@ -90,9 +93,9 @@ impl Remotes {
         }
     }
 
-    fn add(&mut self, host: &str, reply: &RawDoc) -> Result<Sent> {
-        let (id, ns, sent) = parse(reply, "firstBatch")?;
-        self.all.push(Remote { host: host.to_owned(), id, ns });
+    fn add(&mut self, shard: ShardId, answer: &Answer) -> Result<Sent> {
+        let (id, ns, sent) = parse(&answer.reply, "firstBatch")?;
+        self.all.push(Remote { shard, host: answer.host.clone(), id, ns });
         Ok(sent)
     }
 

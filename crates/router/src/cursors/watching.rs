@@ -1,6 +1,9 @@
 //! What a merged change stream knows: up to where each shard has sent everything, and where its reader is.
 
+use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_query::change_stream::Token;
+use std::cmp::Ordering;
 
 /// Tokens are texts that sort as the events do.
 fn data(token: &RawDoc) -> &str {
@@ -12,6 +15,8 @@ pub(crate) struct Watching {
     pub(super) looks_up: bool,
     /// Up to this event the reader has seen everything.
     after: Option<String>,
+    /// That event has to be there, and nobody has sent it yet.
+    missing: bool,
     /// Of each shard.
     tokens: Vec<Option<DocBuf>>,
     /// Of the event that was given last.
@@ -20,9 +25,22 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    pub(crate) fn new(shards: usize, after: Option<&RawDoc>, looks_up: bool) -> Watching {
+    /// `after`: where the reader wants to go on; `must_be_there`: an event of that token is looked for.
+    pub(crate) fn new(
+        shards: usize,
+        after: Option<&RawDoc>,
+        must_be_there: bool,
+        looks_up: bool,
+    ) -> Watching {
         let after = after.map(|token| data(token).to_owned());
-        Watching { looks_up, after, tokens: vec![None; shards], last: None, invalidated: false }
+        Watching {
+            looks_up,
+            after,
+            missing: must_be_there,
+            tokens: vec![None; shards],
+            last: None,
+            invalidated: false,
+        }
     }
     /// A shard has sent everything up to this token; as a document that sorts like the event.
     pub(super) fn sent_up_to(&mut self, shard: usize, token: DocBuf) -> DocBuf {
@@ -33,13 +51,28 @@ impl Watching {
         }
         b.finish()
     }
-    /// Before where the reader wants to go on.
-    pub(super) fn has_been_seen(&self, event: &RawDoc) -> bool {
-        let token = event.get("_id").and_then(|v| v.as_doc());
-        match (&self.after, token) {
-            (Some(after), Some(token)) => data(token) <= after.as_str(),
-            _ => false,
+    /// Whether the reader wants the next event of all shards. One behind the place where it wants to go on says that no shard has
+    /// what was there (280).
+    pub(super) fn wants(&mut self, event: &RawDoc) -> Result<bool> {
+        let Some(token) = event.get("_id").and_then(|v| v.as_doc()) else { return Ok(true) };
+        match self.after.as_deref().map(|after| data(token).cmp(after)) {
+            None => Ok(true),
+            Some(Ordering::Less) => Ok(false),
+            Some(Ordering::Equal) => {
+                self.missing = false;
+                Ok(false)
+            }
+            Some(Ordering::Greater) if self.missing => Err(not_found(token)),
+            Some(Ordering::Greater) => {
+                self.after = None;
+                Ok(true)
+            }
         }
+    }
+    /// The time that all shards must have passed before this event can be given.
+    pub(super) fn time_of(event: &RawDoc) -> Option<Timestamp> {
+        let token = event.get("_id").and_then(|v| v.as_doc())?;
+        Token::parse(token).ok().map(|t| t.time)
     }
     /// An event is given; whether it is the last one.
     pub(super) fn give(&mut self, event: &RawDoc) -> bool {
@@ -61,6 +94,11 @@ impl Watching {
     }
 }
 
+fn not_found(seen: &RawDoc) -> Error {
+    let text = format!("cannot resume stream; the resume token was not found. {seen}");
+    Error::new(ErrorCode::ChangeStreamFatalError, text).with_label("NonResumableChangeStreamError")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,8 +113,8 @@ mod tests {
 
     #[test]
     fn a_stream_goes_on_where_all_shards_have_sent_everything() {
-        let mut w = Watching::new(2, Some(&token("82A")), false);
-        assert!(w.has_been_seen(&event("82A", "insert")) && !w.has_been_seen(&event("82B", "insert")));
+        let mut w = Watching::new(2, Some(&token("82A")), true, false);
+        assert!(!w.wants(&event("82A", "insert")).unwrap() && w.wants(&event("82B", "insert")).unwrap());
         assert_eq!(w.resume_token(false), None, "one has said nothing yet");
         w.sent_up_to(0, token("82F"));
         w.sent_up_to(1, token("82C"));
@@ -84,5 +122,14 @@ mod tests {
         assert!(!w.give(&event("82D", "insert")));
         assert_eq!(w.resume_token(true), Some(&token("82D")));
         assert!(w.give(&event("82E", "invalidate")) && w.invalidated);
+    }
+    #[test]
+    fn a_place_where_no_shard_has_an_event_is_no_place_to_go_on() {
+        let mut w = Watching::new(2, Some(&token("82B")), true, false);
+        assert!(!w.wants(&event("82A", "insert")).unwrap(), "what came before says nothing");
+        let e = w.wants(&event("82C", "insert")).unwrap_err();
+        assert_eq!(e.code, ErrorCode::ChangeStreamFatalError);
+        let mut w = Watching::new(2, Some(&token("82B")), false, false);
+        assert!(w.wants(&event("82C", "insert")).unwrap(), "a time has no event");
     }
 }

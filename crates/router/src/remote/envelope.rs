@@ -3,7 +3,7 @@
 use crate::op;
 use crate::transactions::Transaction;
 use pando_base::session_id::SessionId;
-use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
 use pando_command::{OpCtx, Request};
 use pando_metadata_cache::Target;
 
@@ -84,7 +84,9 @@ pub(crate) fn is_unacknowledged(ctx: &OpCtx) -> bool {
 }
 
 fn append_concerns(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kind) {
-    let given = |name: &str| req.body.elem(name);
+    // An empty one says nothing.
+    let is_empty = |e: &Elem<'_>| e.value().as_doc().is_some_and(RawDoc::is_empty);
+    let given = |name: &str| req.body.elem(name).filter(|e| !is_empty(e));
     match (kind, given("readConcern")) {
         // An aggregation's own writes read nothing by it.
         (Kind::Write, Some(_)) if req.name == "aggregate" => {}
@@ -96,7 +98,7 @@ fn append_concerns(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kin
             None => drop(b.elem(e)),
         },
         (Kind::Read | Kind::Pipeline, None) => {
-            b.doc("readConcern", |d| _ = d.str("level", "local").str("provenance", "implicitDefault"));
+            op::concern_defaults(ctx).append_read(b);
         }
         _ => {}
     }
@@ -109,14 +111,20 @@ fn append_concerns(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kin
                 given.iter().filter(|e| e.name() != "w").for_each(|e| _ = d.elem(e));
             });
         }
-        (Kind::Write | Kind::Pipeline, Some(e)) => drop(b.elem(e)),
-        (Kind::Write | Kind::Pipeline, None) => {
-            b.doc("writeConcern", |d| {
-                d.str("w", "majority").i32("wtimeout", 0).str("provenance", "implicitDefault");
-            });
-        }
+        (Kind::Write | Kind::Pipeline, e) => match (&ctx.write_concern, e) {
+            (Some(wc), _) if !wc.w_given => op::concern_defaults(ctx).append_write_for(wc, b),
+            (_, Some(e)) => drop(b.elem(e)),
+            (_, None) => op::concern_defaults(ctx).append_write(b),
+        },
         _ => {}
     }
+}
+
+/// What changes the cluster is of a majority.
+pub(crate) fn append_majority(b: &mut DocBuilder) {
+    b.doc("writeConcern", |d| {
+        d.str("w", "majority").i32("wtimeout", 60_000);
+    });
 }
 
 /// The client's command as it came, for one shard: its own arguments unchanged, the envelope its own.

@@ -175,17 +175,10 @@ impl Shards {
         if let Some(primary) = primary {
             b.str("primaryShardId", primary);
         }
-        append_majority(&mut b);
+        envelope::append_majority(&mut b);
         b.str("$db", "admin");
         let answer = self.call_config(ctx, &b.finish(), Retry::Idempotent).await?;
         self.catalog.forget_database(name);
         Ok(answer.reply)
     }
-}
-
-/// What changes the cluster is of a majority.
-pub(crate) fn append_majority(b: &mut DocBuilder) {
-    b.doc("writeConcern", |d| {
-        d.str("w", "majority").i32("wtimeout", 60_000);
-    });
 }

@@ -14,7 +14,7 @@ use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::{OpCtx, Request};
 use pando_metadata_cache::{Route, Target};
 use pando_monitor::ReadPreference;
-use pando_query::update::UpdatePlan;
+use pando_query::matcher::Matcher;
 use pando_request::UpdateStatement;
 use pando_rpc::Retry;
 
@@ -31,6 +31,7 @@ pub(super) async fn run(
         return Err(needs_key(writes.command, route));
     }
     let statement = &*writes.docs[i];
+    check_update(shards, ctx, req, route, statement)?;
     for _ in 0..limits::ROUTER_WRITE_WITHOUT_KEY_TRIES_MAX {
         let Some(found) = look(shards, ctx, req, route, statement).await? else {
             return match statement.get("upsert").is_some_and(|v| v.is_truthy()) {
@@ -47,6 +48,25 @@ pub(super) async fn run(
     }
     let text = "the document to be written was changed by others again and again";
     Err(Error::new(ErrorCode::WriteConflict, text))
+}
+
+/// What is wrong with an update is told before what is wrong with its filter.
+fn check_update(
+    shards: &Shards,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    route: &Route,
+    statement: &RawDoc,
+) -> Result<()> {
+    if statement.elem("u").is_none() {
+        return Ok(());
+    }
+    let s = UpdateStatement::parse(statement)?;
+    let let_vars = req.body.get("let").and_then(|v| v.as_doc());
+    let q = shards.query_ctx(ctx, route.table.as_deref(), s.collation, let_vars)?;
+    s.plan(&q)?;
+    // What may stand in a query may not stand in what a document is made of.
+    Matcher::parse_in(s.place(), s.filter, &q).map(drop)
 }
 
 /// `_id` and shard key of a document that matches.
@@ -146,7 +166,7 @@ async fn upsert(
     let q = shards.query_ctx(ctx, route.table.as_deref(), s.collation, let_vars)?;
     let new = match s.supplied() {
         Some(new) => new.to_buf(),
-        None => UpdatePlan::parse(s.update, s.array_filters, &q)?.upsert(s.filter, || new_id(ctx))?,
+        None => s.plan(&q)?.upsert(s.filter, || new_id(ctx))?,
     };
     let target = of_document(route, &new)?.remove(0);
     let mut b = DocBuilder::new();

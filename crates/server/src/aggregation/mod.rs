@@ -8,7 +8,6 @@
 pub(crate) mod collection_stats;
 pub(crate) mod for_merge;
 pub(crate) mod foreign_collections;
-pub(crate) mod read_concerns;
 pub(crate) mod sources;
 pub(crate) mod writing;
 
@@ -31,7 +30,10 @@ use pando_query::ctx::TextIndex;
 use pando_query::matcher::Matcher;
 use pando_query::plan::{Hint, Query};
 use pando_query::source::Source;
-use pando_query::stage::{Pipeline, PipelineSource, RunEnv, Sink, involved};
+use pando_query::stage::{
+    NOT_FIRST, NOT_LAST, Pipeline, PipelineSource, RunEnv, Sink, check_first_stage, check_places,
+    first_stage, involved, place_of_first,
+};
 use pando_query::timeseries::{TimeSeries, key_on_buckets};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -71,61 +73,6 @@ pub(crate) fn collectionless(db: &str) -> Namespace {
     Namespace::unchecked(db, "$cmd.aggregate")
 }
 
-fn invalid(text: String) -> Error {
-    Error::new(ErrorCode::InvalidNamespace, text)
-}
-
-/// Some stages want a collection, some want none.
-fn check_first_stage(ns: &Namespace, raw: &RawDoc) -> Result<()> {
-    let without = ns.coll() == "$cmd.aggregate";
-    let refused = match first_stage(raw) {
-        "$currentOp" if !(without && ns.db() == "admin") => CURRENT_OP_ELSEWHERE,
-        "$documents" if !without => "'$documents' can only be run with {aggregate: 1}",
-        "$listLocalSessions" if !without => LOCAL_SESSIONS_ELSEWHERE,
-        "$listSessions" if ns.as_str() != "config.system.sessions" => SESSIONS_ELSEWHERE,
-        // A change stream is of a collection, a database or a cluster.
-        "$currentOp" | "$documents" | "$listLocalSessions" | "$changeStream" => return Ok(()),
-        _ if !without => return Ok(()),
-        "" => "{aggregate: 1} is not valid for an empty pipeline.",
-        name => {
-            let text = format!("{{aggregate: 1}} is not valid for '{name}'; a collection is required.");
-            return Err(invalid(text));
-        }
-    };
-    Err(invalid(refused.to_owned()))
-}
-
-/// Some stages are for one collection or for none, wherever they stand: that is told before anything is said of the stages
-/// behind them.
-fn check_places(ns: &Namespace, pipeline: &RawDoc, q: &QueryCtx) -> Result<()> {
-    let without = ns.coll() == "$cmd.aggregate";
-    let misplaced = |name: &str| match name {
-        "$currentOp" if !(without && ns.db() == "admin") => Some(CURRENT_OP_ELSEWHERE),
-        "$listLocalSessions" if !without => Some(LOCAL_SESSIONS_ELSEWHERE),
-        "$listSessions" if ns.as_str() != "config.system.sessions" => Some(SESSIONS_ELSEWHERE),
-        _ => None,
-    };
-    let mut before = ArrayBuilder::new();
-    for stage in pipeline.iter().filter_map(|s| s.value().as_doc()) {
-        if let Some(text) = stage.first().and_then(|e| misplaced(e.name())) {
-            Pipeline::parse(&before.finish(), q)?;
-            return Err(invalid(text.to_owned()));
-        }
-        before.doc(|d| {
-            d.elems_of(stage);
-        });
-    }
-    Ok(())
-}
-
-/// Where the first stage may stand at all is told before where the others may.
-fn place_of_first(spec: &AggSpec<'_>, e: Error) -> Error {
-    match e.code.0 {
-        NOT_FIRST | NOT_LAST => check_first_stage(&spec.ns, &spec.pipeline).err().unwrap_or(e),
-        _ => e,
-    }
-}
-
 /// What is wrong with a pipeline is told behind what is wrong with the targets of its sinks: places of stages, the variables of a
 /// `$merge`, and all that is looked at once stages are parsed.
 fn is_behind_targets(e: &Error) -> bool {
@@ -133,23 +80,10 @@ fn is_behind_targets(e: &Error) -> bool {
         || ["Failed to optimize", "cannot use sortKey"].iter().any(|text| e.message.starts_with(text))
 }
 
-/// The stage that a pipeline begins with.
-fn first_stage(pipeline: &RawDoc) -> &str {
-    let first = pipeline.first().and_then(|s| s.value().as_doc()?.first());
-    first.map_or("", |e| e.name())
-}
-
 /// A change stream is asked for, wherever it stands.
 pub(crate) fn watches(pipeline: &RawDoc) -> bool {
     pipeline.iter().any(|s| s.value().as_doc().is_some_and(|d| d.elem("$changeStream").is_some()))
 }
-
-const NOT_FIRST: i32 = 40602;
-const NOT_LAST: i32 = 40601;
-const SESSIONS_ELSEWHERE: &str = "$listSessions may only be run against config.system.sessions";
-const CURRENT_OP_ELSEWHERE: &str = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
-const LOCAL_SESSIONS_ELSEWHERE: &str =
-    "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection";
 
 /// Stages that do not go with a transaction (263), those of pipelines within stages included.
 fn check_in_transaction(pipeline: &RawDoc) -> Result<()> {
@@ -224,7 +158,11 @@ impl Aggregations {
     /// Resolves names and compiles stages.
     pub(crate) fn prepare(&self, ctx: &OpCtx, spec: AggSpec<'_>) -> Result<Aggregation> {
         let at = self.reads.at(self.reads.point(ctx));
-        let Below { coll, ns: below, view } = self.reads.access.read_below(ctx, &spec.ns, at)?;
+        let found = match first_stage(&spec.pipeline) {
+            "$collStats" => self.reads.access.read_itself(ctx, &spec.ns, at)?,
+            _ => self.reads.access.read_below(ctx, &spec.ns, at)?,
+        };
+        let Below { coll, ns: below, view } = found;
         let (named, view) = view.unzip();
         let is_series = view.is_some() && coll.as_ref().is_some_and(|c| c.options.time_series.is_some());
         if let Some(v) = &view {
@@ -261,7 +199,7 @@ impl Aggregations {
         if pipeline.as_ref().map_or_else(|e| e.message.starts_with("Failed to optimize"), |_| true) {
             self.check_collations(ctx, &spec, pipeline.as_ref().ok().and_then(Pipeline::sink), &q)?;
         }
-        let pipeline = pipeline.map_err(|e| place_of_first(&spec, e))?;
+        let pipeline = pipeline.map_err(|e| place_of_first(&spec.ns, &spec.pipeline, e))?;
         if let (Some(v), PipelineSource::Documents(_)) = (&view, pipeline.source())
             && !v.pipeline.is_empty()
         {

@@ -36,6 +36,12 @@ pub(super) struct Maker<'a> {
     pub(super) out: &'a mut Pending,
 }
 
+fn only(id: Elem<'_>) -> DocBuf {
+    let mut key = DocBuilder::new();
+    key.elem(id);
+    key.finish()
+}
+
 fn namespace(b: &mut DocBuilder, name: &str, ns: &str) {
     let (db, coll) = ns.split_once('.').unwrap_or((ns, ""));
     b.doc(name, |d| {
@@ -111,12 +117,12 @@ impl Maker<'_> {
             });
         }
         let Some(id) = e.document_id() else { return Ok(()) };
-        let mut key = DocBuilder::new();
-        match e.o2.filter(|_| e.op != OpType::Delete) {
-            Some(key_of) => key.elems_of(key_of),
-            None => key.elem(id),
+        let key = match (e.op, e.o2) {
+            // Of a sharded collection with its shard key.
+            (OpType::Delete, _) => e.o.to_buf(),
+            (_, Some(key)) => key.to_buf(),
+            (_, None) => only(id),
         };
-        let key = key.finish();
         let diff = e.diff().filter(|_| e.op == OpType::Update);
         let kind = match (e.op, diff) {
             (OpType::Insert, _) => "insert",

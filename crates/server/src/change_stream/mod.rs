@@ -27,7 +27,7 @@ use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_bson::{DocBuf, RawDoc, Value};
 use pando_command::{OpCtx, ReadLevel};
 use pando_env::Env;
-use pando_query::change_stream::{Spec, Start, Token};
+use pando_query::change_stream::{Spec, Start, Token, check_stages};
 use pando_query::stage::{Input, Pipeline, Row, RunEnv, Runner, Step};
 use pando_storage::{OplogCursor, Storage};
 use pending::Pending;
@@ -39,19 +39,6 @@ use unfolding::Unfolding;
 
 /// Entries between two looks at whether to stop.
 const STEP: u32 = 1000;
-
-/// Stages that may follow: those that look at one event at a time.
-const STAGES: &[&str] = &[
-    "$addFields",
-    "$changeStreamSplitLargeEvent",
-    "$match",
-    "$project",
-    "$redact",
-    "$replaceRoot",
-    "$replaceWith",
-    "$set",
-    "$unset",
-];
 
 /// What streams are made of.
 pub(crate) struct ChangeStreams {
@@ -124,13 +111,7 @@ pub(super) fn history_lost() -> Error {
 
 /// Checks that need no log: where it may be opened, and with what.
 pub(crate) fn check(ctx: &OpCtx, ns: &Namespace, spec: &RawDoc, pipeline: &RawDoc) -> Result<()> {
-    let stages = pipeline.iter().skip(1).filter_map(|e| e.value().as_doc()?.first());
-    if let Some(name) = stages.map(|e| e.name()).find(|name| !STAGES.contains(name)) {
-        return Err(Error::new(
-            ErrorCode::IllegalOperation,
-            format!("{name} is not permitted in a $changeStream pipeline"),
-        ));
-    }
+    check_stages(pipeline)?;
     Scope::of(ns, &Spec::parse(spec)?)?;
     let level = ctx.read_concern.level.filter(|_| ctx.read_concern.given);
     let Some(level) = level.filter(|l| *l != ReadLevel::Majority) else { return Ok(()) };
@@ -333,12 +314,17 @@ impl ChangeStream {
         Ok(true)
     }
 
-    /// Drops what lies before the token that the stream was opened with, and that event itself.
+    /// Drops what lies before the token that the stream was opened with, and that event itself. One of many gives it: whoever merges
+    /// them has to see that somebody has it.
     fn skip_to_start(&mut self) -> Result<()> {
         let Some(wanted) = &self.looking_for else { return Ok(()) };
         while let Some(e) = self.pending.pop() {
             if e.token.is_same(wanted) {
                 self.looking_for = None;
+                // What ended the stream is behind whoever starts after it.
+                if self.one_of_many && !e.ends {
+                    self.pending.put_back(e);
+                }
                 return Ok(());
             }
             if let Some(n) = wanted.fragment_of(&e.token) {

@@ -3,12 +3,13 @@
 use super::prelude::*;
 use crate::aggregation::for_merge::marked;
 use crate::aggregation::writing::Writing;
-use crate::aggregation::{AggSpec, Aggregation, collectionless, read_concerns, watches};
+use crate::aggregation::{AggSpec, Aggregation, collectionless, watches};
 use crate::cursors::body::CursorBody;
 use crate::cursors::reply::Open;
 use pando_query::collation::Collation;
 use pando_query::stage::first_look;
 use pando_request::AggregateArgs;
+use pando_request::read::read_concerns;
 use std::borrow::Cow;
 
 /// The pipeline of a command on `ns`.

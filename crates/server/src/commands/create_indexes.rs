@@ -8,7 +8,7 @@ use pando_command::request::wrong_type;
 use pando_query::timeseries::index_on_buckets;
 use pando_repl::topology::commit_quorum::CommitQuorum;
 use pando_request::CreateIndexesArgs;
-use pando_shard::Known;
+use pando_routing::ShardKey;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = CreateIndexesArgs::parse(&req)?;
@@ -40,12 +40,14 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let on = series.as_ref().map_or(&ns, |s| &s.buckets);
     args.collection_uuid.map_or(Ok(()), |uuid| server.access.check_uuid(on, Uuid(uuid)))?;
     let ns = series.map_or(ns, |s| s.buckets);
-    check_unique(server, ctx, &ns, &specs)?;
     server.upkeep.admission.before_write(ctx).await?;
     let active_max = server.instance.params.int(Param::maxNumActiveUserIndexBuilds);
     server.upkeep.maintenance.set_active_builds_max(active_max.max(1) as usize);
     if !ctx.in_txn() {
         server.upkeep.index_builds.make_entries().await?;
+    }
+    if let Some(key) = server.access.sharded_by(&ns) {
+        specs.iter().try_for_each(|spec| check_unique(&key, spec))?;
     }
     let done = server.access.create_indexes(ctx, &ns, &specs, &quorum).await?;
     ctx.wrote(done.last);
@@ -75,26 +77,14 @@ fn check_form(ns: &Namespace, specs: &[&RawDoc]) -> Result<()> {
     IndexSpec::check_forms(specs)
 }
 
-/// No shard sees the documents of another one: of a collection that is sharded only what begins with its key can be unique. A
-/// sender that knows another collection is told so behind this.
-fn check_unique(server: &Server, ctx: &OpCtx, ns: &Namespace, specs: &[&RawDoc]) -> Result<()> {
-    let (Some(sharding), Some(received)) = (&server.sharding, ctx.args.shard_version) else { return Ok(()) };
-    let Known::Sharded(owned) = sharding.metadata.known(ns) else { return Ok(()) };
-    let collection = &owned.ownership().table.collection;
-    if collection.generation != received.generation {
+/// On a shard an index sees a part of the documents only: it keeps those different that can be on no other shard (67).
+fn check_unique(key: &ShardKey, spec: &RawDoc) -> Result<()> {
+    let pattern = spec.get("key").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
+    if !spec.get("unique").is_some_and(|v| v.is_truthy()) || key.allows_unique(pattern) {
         return Ok(());
     }
-    for spec in specs.iter().filter(|s| s.get("unique").is_some_and(|v| v.is_truthy())) {
-        let key = spec.get("key").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
-        let begins = key.iter().map(|e| e.name()).take(collection.key.fields().len());
-        let is_of_id = key.iter().map(|e| e.name()).eq(["_id"]);
-        if !is_of_id && !begins.eq(collection.key.fields().iter().map(|f| &*f.path)) {
-            let pattern = collection.key.pattern();
-            let text = format!("cannot create unique index over {key} with shard key pattern {pattern}");
-            return Err(Error::new(ErrorCode::CannotCreateIndex, text));
-        }
-    }
-    Ok(())
+    let text = format!("cannot create unique index over {pattern} with shard key pattern {}", key.pattern());
+    Err(Error::new(ErrorCode::CannotCreateIndex, text))
 }
 
 /// A number of members that hold data, or a name for some of them.

@@ -6,7 +6,7 @@ use super::{aggregate, map_reduce};
 pub(crate) use crate::explain::Verbosity;
 use crate::explain::{self, Work};
 use crate::views::as_aggregation;
-use crate::write::statements::{parse_update, place_of, update_ctx};
+use crate::write::statements::update_ctx;
 use pando_access::Reading;
 use pando_bson::ArrayBuilder;
 use pando_command::Flags;
@@ -282,12 +282,10 @@ async fn write(
         Some(s) => update_ctx(&server.crud.reads, ctx, coll.as_deref(), s)?,
         None => server.crud.reads.query_ctx(ctx, coll.as_deref(), w.collation, w.let_vars)?,
     };
-    let place = w.update.as_ref().map_or(Place::Query, place_of);
+    let place = w.update.as_ref().map_or(Place::Query, |s| s.place());
     let gives = w.fields.map(RawDoc::to_buf);
     let work = match &w.update {
-        Some(s) => {
-            Work::Update { plan: Box::new(parse_update(s, &q)?), multi: w.multi, upsert: w.upsert, gives }
-        }
+        Some(s) => Work::Update { plan: Box::new(s.plan(&q)?), multi: w.multi, upsert: w.upsert, gives },
         None => Work::Delete { multi: w.multi, gives },
     };
     let mut query = Query::new(ns.as_str(), Arc::new(Matcher::parse_in(place, w.filter, &q)?), q);

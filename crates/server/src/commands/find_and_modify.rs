@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::write::find_one::{Lookup, Told};
-use crate::write::statements::{Updated, check_filter, in_plan, parse_update, place_of, update_ctx};
+use crate::write::statements::{Updated, check_filter, in_plan, update_ctx};
 use crate::write::writes::Retry;
 use pando_access::Missing;
 use pando_bson::Bson;
@@ -101,6 +101,7 @@ async fn remove(
     let metas = projection.as_ref().map_or(&[][..], Projection::metas);
     let lookup =
         Lookup::new(Place::Query, filter, args.hint.clone(), args.sort, q.clone(), coll.collection())?
+            .saying_collation()
             .tell(metas)?;
     let deleted = server.crud.writes.delete_one(ctx, &coll, &lookup, 0, retry).await.map_err(in_plan)?;
     let Some((found, _)) = deleted else { return Ok((nothing, None)) };
@@ -122,8 +123,8 @@ async fn update(
     if args.fields.is_some() {
         // Mistakes in the update and its query come before those in what is shown.
         let q = update_ctx(&server.crud.reads, ctx, None, &s)?;
-        parse_update(&s, &q)?;
-        Matcher::parse_in(place_of(&s), s.filter, &q)?;
+        s.plan(&q)?;
+        Matcher::parse_in(s.place(), s.filter, &q)?;
         // Where there is nothing to show, nobody reads what is to be shown.
         let exists = server.access.collection(ctx, ns)?.is_some();
         shows = exists || args.upsert;
@@ -172,7 +173,7 @@ fn check_statement(server: &Server, ctx: &OpCtx, ns: &Namespace, args: &FindAndM
     let s = statement(args);
     let q = update_ctx(&server.crud.reads, ctx, None, &s)?;
     if !args.remove {
-        parse_update(&s, &q)?;
+        s.plan(&q)?;
     }
     check_filter(ns, s.filter, s.hint.as_ref(), &q)?;
     check_sort(args)

@@ -334,6 +334,8 @@ pub fn registry() -> Registry<Server> {
     Registry::new(Roles::D, COMMANDS, HANDLERS, authorization::CHECKS)
 }
 
+pub(crate) use shardsvr::ddl::steps::own_step;
+
 /// `create` as part of another operation, with the UUID that the collection is to have.
 pub(crate) async fn create_as(
     server: &Server,

@@ -9,7 +9,9 @@ use super::prelude::*;
 use pando_access::{Acquisition, Index, Reading};
 use pando_base::limits::BSON_USER_BYTES_MAX;
 use pando_bson::cmp_docs;
+use pando_bson::hashed::hashed_key;
 use pando_query::plan::Hint;
+use pando_query::source::IndexKind;
 use pando_request::stats::split_vector::Split;
 use pando_request::{FindArgs, SplitVectorArgs};
 use pando_storage::ReadAt;
@@ -70,16 +72,21 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     Ok(r)
 }
 
-/// An index with every document under keys that begin with the pattern.
+/// An index with every document under keys that begin with the pattern, hashed where that is.
 fn is_over(index: &Index, pattern: &RawDoc) -> bool {
     let own = &index.spec.key;
-    let direction = |v: Value<'_>| v.as_f64();
-    has_all(index)
+    let same = |a: Value<'_>, b: Value<'_>| match (a, b) {
+        (Value::String(a), Value::String(b)) => a == b,
+        (a, b) => a.as_f64().is_some() && a.as_f64() == b.as_f64(),
+    };
+    (has_all(index) || has_all_hashed(index))
         && pattern.iter().count() <= own.iter().count()
-        && pattern
-            .iter()
-            .zip(own.iter())
-            .all(|(a, b)| a.name() == b.name() && direction(a.value()) == direction(b.value()))
+        && pattern.iter().zip(own.iter()).all(|(a, b)| a.name() == b.name() && same(a.value(), b.value()))
+}
+
+fn has_all_hashed(index: &Index) -> bool {
+    let spec = &index.spec;
+    spec.kind == IndexKind::Hashed && !spec.sparse && spec.partial.is_none() && !spec.hidden
 }
 
 /// A bound of the range, if its fields are the index's.
@@ -135,7 +142,7 @@ async fn walk(
     server.crud.reads.each_found(ctx, coll, &find, |doc| Ok(each(doc))).await
 }
 
-/// The values of the pattern's paths.
+/// The values of the pattern's paths, or their hashes.
 fn key_of(pattern: &RawDoc, doc: &RawDoc) -> DocBuf {
     let mut b = DocBuilder::new();
     for field in pattern {
@@ -144,7 +151,11 @@ fn key_of(pattern: &RawDoc, doc: &RawDoc) -> DocBuf {
             let first = doc.get(names.next()?)?;
             names.try_fold(first, |v, name| v.as_doc()?.get(name))
         };
-        b.value(field.name(), at(field.name()).unwrap_or(Value::Null));
+        let v = at(field.name()).unwrap_or(Value::Null);
+        match field.value() {
+            Value::String("hashed") => b.i64(field.name(), hashed_key(v)),
+            _ => b.value(field.name(), v),
+        };
     }
     b.finish()
 }
@@ -195,6 +206,12 @@ mod tests {
             }
         }
         pieces.keys.iter().map(|d| d.get("a").and_then(|v| v.as_f64()).unwrap() as i32).collect()
+    }
+
+    #[test]
+    fn keys_of_a_hashed_pattern_are_hashes() {
+        let key = key_of(&doc! { "a": "hashed", "b": 1 }.to_raw(), &doc! { "b": 2, "a": 7 }.to_raw());
+        assert_eq!(key, doc! { "a": hashed_key(Value::Int32(7)), "b": 2 }.to_raw());
     }
 
     #[test]

@@ -11,15 +11,16 @@ use crate::lifecycle::{Lifecycle, tasks};
 use crate::object_id::new_object_id;
 use crate::principals::Principals;
 use crate::read::Reads;
-use crate::read::spill::Spills;
 use crate::replication::Replication;
 use crate::replication::min_valid;
 use crate::replication::role_changes::RoleChanges;
 use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
 use crate::settings::feature_version_guard::FeatureVersionGuard;
-use crate::sharding::Sharding;
+use crate::sharding::cached_metadata::CacheObserver;
 use crate::sharding::identity::IdentityObserver;
+use crate::sharding::sections::SectionObserver;
+use crate::sharding::{OwnSteps, Sharding};
 use crate::statistics::Statistics;
 use crate::statistics::operations::Operations;
 use crate::timeseries::OpenBuckets;
@@ -34,14 +35,18 @@ use crate::upkeep::ttl::TtlMonitor;
 use crate::write::Writes;
 use crate::{Config, Server};
 use pando_access::{Access, Maintenance, OpenOptions};
-use pando_base::Result;
+use pando_base::{Error, ErrorCode, Result};
 use pando_command::Instance;
 use pando_command::roles::ClusterRole;
 use pando_env::{Component, Env};
 use pando_repl::Repl;
 use pando_repl::topology::MemberState;
+use pando_session::Spills;
 use pando_storage::{Storage, staging};
 use std::sync::Arc;
+
+/// Temporary files of sorts and groups, in the data folder.
+const SPILLS: &str = "_tmp";
 
 impl Server {
     /// Opens the data, recovers, takes its place in the replica set and starts the background tasks.
@@ -54,7 +59,11 @@ impl Server {
         maintenance.add_observer(Arc::new(server.settings.principals.clone()));
         if let Some(sharding) = &server.sharding {
             maintenance.add_observer(IdentityObserver::of(sharding));
+            maintenance.add_observer(CacheObserver::of(sharding));
+            maintenance.add_observer(SectionObserver::of(sharding));
+            sharding.take_steps(own_steps(&server));
             sharding.remember_identity(&server.access.internal_collections())?;
+            sharding.read_sections(&server.access.internal_collections())?;
         }
         if server.config_server.is_some() {
             maintenance.add_observer(Arc::new(NoUserDatabases));
@@ -107,7 +116,7 @@ impl Server {
         let role_changes =
             role_changes(Arc::new(config), instance, storage, &access, member, cursors.clone(), &sharding);
         if let Some(sharding) = &sharding {
-            sharding.keep_time(role_changes.replication.clock.clone());
+            sharding.join_set(&role_changes.internal, &role_changes.replication);
         }
         let upkeep = upkeep(&role_changes);
         let statistics = statistics(&role_changes, &access, &cursors);
@@ -134,6 +143,18 @@ impl Server {
             lifecycle: role_changes.lifecycle.clone(),
         })
     }
+}
+
+/// Steps of coordinators, as long as the server is there.
+fn own_steps(server: &Arc<Server>) -> OwnSteps {
+    let server = Arc::downgrade(server);
+    Arc::new(move |body| {
+        let server = server.upgrade();
+        Box::pin(async move {
+            let stopped = || Error::new(ErrorCode::ShutdownInProgress, "the server has stopped");
+            crate::commands::own_step(&*server.ok_or_else(stopped)?, &body).await
+        })
+    })
 }
 
 /// For a process that was started as a shard.
@@ -273,7 +294,7 @@ fn crud(
         storage.clone(),
         access.clone(),
         replication.clone(),
-        Spills::open(&parts.env)?,
+        Spills::emptied(&parts.env, SPILLS)?,
         statistics.named.clone(),
     ));
     let change_streams = ChangeStreams {

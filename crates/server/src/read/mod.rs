@@ -7,7 +7,6 @@
 //! | [`find`] | the arguments of a find become a query, which is run at once or over several batches |
 //! | [`distinct`] | the plan of a `distinct` |
 //! | [`scan`] | a plan that goes on from batch to batch |
-//! | [`spill`] | temporary files of sorts and groups |
 //!
 //! [`Reads`] is all that a read takes of a server. Cursors, aggregations and writes, which look for what they change, hold it.
 
@@ -18,7 +17,6 @@ pub(crate) mod point;
 pub(crate) mod query_ctx;
 pub(crate) mod scan;
 pub(crate) mod scripts;
-pub(crate) mod spill;
 
 use crate::Config;
 use crate::replication::Replication;
@@ -28,8 +26,8 @@ use pando_base::Result;
 use pando_command::{Instance, OpCtx, Param};
 use pando_query::exec::{Executor, Resources};
 use pando_query::named::Named;
+use pando_session::Spills;
 use pando_storage::Storage;
-use spill::Spills;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -4,10 +4,10 @@ use super::{Reads, let_variables, scripts};
 use pando_access::{Collection, View};
 use pando_base::Result;
 use pando_bson::{ElementType, RawDoc};
-use pando_command::{OpCtx, Param, Params};
+use pando_command::OpCtx;
 use pando_env::Rng;
 use pando_query::collation::Collation;
-use pando_query::ctx::{Memory, Random, TextIndex};
+use pando_query::ctx::{Random, TextIndex};
 use pando_query::named::Counting;
 use pando_query::{QueryCtx, Variables};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Reads {
             folded: Arc::default(),
             joined: Arc::default(),
             named: Some(Arc::new(Counting::new(self.named.clone()))),
-            memory: memory(&self.instance.params),
+            memory: pando_session::memory(&self.instance.params),
             text_index: coll.map_or(TextIndex::Unknown, text_index),
         };
         if let Some(let_vars) = let_vars.filter(|d| !d.is_empty()) {
@@ -85,23 +85,5 @@ pub(crate) fn simple_id<'a>(filter: &'a RawDoc) -> Option<pando_bson::Elem<'a>> 
             (!operator).then_some(id)
         }
         _ => Some(id),
-    }
-}
-
-fn memory(params: &Params) -> Memory {
-    let bytes = |param| usize::try_from(params.int(param)).unwrap_or(0);
-    Memory {
-        sort: bytes(Param::internalQueryMaxBlockingSortMemoryUsageBytes),
-        group: bytes(Param::internalDocumentSourceGroupMaxMemoryBytes),
-        window: bytes(Param::internalDocumentSourceSetWindowFieldsMaxMemoryBytes),
-        join: bytes(Param::internalLookupStageIntermediateDocumentMaxSizeBytes),
-        join_cache: bytes(Param::internalDocumentSourceLookupCacheSizeBytes),
-        facet: bytes(Param::internalQueryFacetMaxOutputDocSizeBytes),
-        densify: bytes(Param::internalDocumentSourceDensifyMaxMemoryBytes),
-        densified_docs: bytes(Param::internalQueryMaxAllowedDensifyDocs),
-        push: bytes(Param::internalQueryMaxPushBytes),
-        add_to_set: bytes(Param::internalQueryMaxAddToSetBytes),
-        top_n: bytes(Param::internalQueryTopNAccumulatorBytes),
-        range: bytes(Param::internalQueryMaxRangeBytes),
     }
 }

@@ -46,6 +46,18 @@ impl Replication {
         ctx.interruptible(log.wait_applied(after)).await
     }
 
+    /// Returns when this node has what was written up to that time.
+    pub(crate) async fn await_applied(&self, upto: Timestamp) {
+        self.storage.log().wait_applied(upto).await;
+        loop {
+            let seen = self.progress.changed().version();
+            if self.last_applied().ts >= upto {
+                return;
+            }
+            self.progress.changed().changed(seen).await;
+        }
+    }
+
     /// Entries of an older term are not after it, whatever their timestamps.
     async fn await_op_time(&self, ctx: &OpCtx, after: OpTime) -> Result<()> {
         ctx.interruptible(self.storage.log().wait_applied(after.ts)).await?;

@@ -174,13 +174,13 @@ impl Replication {
         let _entered = self.maintenance.gate().enter()?;
         self.append_noop(o)
     }
-    /// For a node that is about to open the gate.
     /// Leaves a note in the log: a moment that no other one of this set has.
     pub(crate) fn note(&self, what: &str, of: &str) -> Result<Timestamp> {
         let mut b = DocBuilder::new();
         b.str("msg", what).str("ns", of);
-        self.append_noop(&b.finish()).map(|at| at.ts)
+        self.write_noop_doc(&b.finish()).map(|at| at.ts)
     }
+    /// For a node that is about to open the gate.
     pub(super) fn append_noop(&self, o: &RawDoc) -> Result<OpTime> {
         let term = self.maintenance.term();
         let mut txn = self.storage.begin(ReadAt::Latest)?;

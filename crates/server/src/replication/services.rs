@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `transitions` | step-up: figures of the change, and of what was fetched since the election |
 //! | `transactions` | step-up: transactions of earlier terms without an end are over; what is prepared holds its locks; step-down: no longer |
+//! | `criticalSections` | at the start, with the first copy, step-up, rollback: what the collection of sections says is what the door goes by |
 //! | `housekeeping` | step-up: a new primary's debts to earlier ones; rollback: what is kept in memory of documents is read again |
 //! | `workflows` | step-up: they go on where their documents say; step-down, shutdown: they end here |
 
@@ -16,8 +17,9 @@ use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, limits};
 use pando_bson::DocBuf;
 use pando_env::{BoxFuture, Component};
 use pando_repl::services::{Guard, Hooks, Host, ReplicaSetAware, Service, Store};
+use pando_routing::ShardId;
 use pando_storage::ReadAt;
-use pando_workflows::{Level, LocalWrite, Query, Resource, Section, Target, demo};
+use pando_workflows::{Level, LocalWrite, Query, Resource, Section, Target, ddl, demo};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -30,7 +32,15 @@ impl Services {
             restore: demo::restore,
             options: demo::options,
         };
-        let host = Host::new(roles.env.clone(), Arc::new(Documents(weak())), vec![demo]);
+        let definitions = Service {
+            name: ddl::NAME,
+            ns: Namespace::unchecked("config", ddl::COLLECTION),
+            restore: ddl::restore,
+            options: ddl::options,
+        };
+        let of_shards = roles.sharding.is_some().then_some(definitions);
+        let all = [demo].into_iter().chain(of_shards).collect();
+        let host = Host::new(roles.env.clone(), Arc::new(Documents(weak())), all);
         let hooks = Hooks::new(in_order(weak(), host.clone()));
         Services { hooks, host }
     }
@@ -41,6 +51,7 @@ fn in_order(roles: Weak<RoleChanges>, host: Arc<dyn ReplicaSetAware>) -> Vec<Arc
     vec![
         Arc::new(Transitions(roles.clone())),
         Arc::new(Transactions(roles.clone())),
+        Arc::new(CriticalSections(roles.clone())),
         Arc::new(Housekeeping(roles)),
         host,
     ]
@@ -74,6 +85,41 @@ impl ReplicaSetAware for Transactions {
     fn on_step_down(&self) {
         let Some(roles) = self.0.upgrade() else { return };
         roles.maintenance.yield_prepared();
+    }
+}
+
+/// The door goes by what a collection says, on every member and at every time.
+struct CriticalSections(Weak<RoleChanges>);
+
+impl CriticalSections {
+    fn read(&self) -> Result<()> {
+        let Some(roles) = self.0.upgrade() else { return Ok(()) };
+        roles.sharding.as_ref().map_or(Ok(()), |sharding| sharding.read_sections(&roles.internal))
+    }
+    fn must_read(&self) {
+        if let (Err(e), Some(roles)) = (self.read(), self.0.upgrade()) {
+            roles.lifecycle.fatal("The critical sections could not be read", &e.message);
+        }
+    }
+}
+
+impl ReplicaSetAware for CriticalSections {
+    fn name(&self) -> &'static str {
+        "criticalSections"
+    }
+    fn on_startup_recovery_complete(&self) {
+        self.must_read();
+    }
+    fn on_initial_data_available(&self) {
+        self.must_read();
+    }
+    fn on_step_up_begin(&self, _: Term) -> Result<()> {
+        self.read()
+    }
+    fn on_rollback_end(&self, taken_back: bool) {
+        if taken_back {
+            self.must_read();
+        }
     }
 }
 
@@ -116,6 +162,9 @@ impl ReplicaSetAware for Housekeeping {
         if let Some(config_server) = &roles.config_server {
             config_server.rolled_back();
         }
+        if let Some(sharding) = &roles.sharding {
+            sharding.forget_all();
+        }
         if let Err(e) = roles.settings.restore() {
             roles.lifecycle.fatal("The set's settings could not be read", &e.message);
         }
@@ -134,11 +183,23 @@ impl Documents {
     }
     fn data(&self) -> Result<WorkflowData> {
         let roles = self.roles()?;
-        Ok(WorkflowData { internal: roles.internal.clone(), maintenance: roles.maintenance.clone() })
+        Ok(WorkflowData {
+            env: roles.env.clone(),
+            internal: roles.internal.clone(),
+            maintenance: roles.maintenance.clone(),
+            sharding: roles.sharding.clone(),
+        })
     }
 }
 
 impl Store for Documents {
+    fn before_action(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Ok(roles) = self.roles() {
+                roles.lifecycle.hold("hangBeforeWorkflowAction").await;
+            }
+        })
+    }
     fn load(&self, ns: &Namespace) -> Result<Vec<DocBuf>> {
         self.data()?.internal.all(ns, ReadAt::Latest)
     }
@@ -164,20 +225,27 @@ impl Store for Documents {
         Ok(self.data()?.read(query))
     }
     fn lock<'a>(&'a self, resource: &'a Resource, level: Level) -> BoxFuture<'a, Result<Guard>> {
-        Box::pin(async move { Ok(self.data()?.lock(resource, level).await) })
+        Box::pin(async move { self.data()?.lock(resource, level).await })
     }
     fn enter<'a>(&'a self, section: &'a Section) -> BoxFuture<'a, Result<Guard>> {
         Box::pin(async move { self.data()?.enter(section).await })
     }
     fn call<'a>(&'a self, to: &'a Target, body: &'a DocBuf) -> BoxFuture<'a, Result<DocBuf>> {
         Box::pin(async move {
-            let Target::Host(host) = to;
+            let sharding = || {
+                let none = || Error::internal("a definition of a cluster on a node that is no shard");
+                self.roles()?.sharding.clone().ok_or_else(none)
+            };
             let limit = Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX);
-            self.replication()?
-                .peers
-                .call(host, body, pando_rpc::Retry::Idempotent, limit)
-                .await
-                .map_err(Error::from)
+            match to {
+                Target::Host(host) => {
+                    let peers = &self.replication()?.peers;
+                    peers.call(host, body, pando_rpc::Retry::Idempotent, limit).await.map_err(Error::from)
+                }
+                Target::Shard(shard) => sharding()?.cluster()?.on_shard(&ShardId::new(shard), body).await,
+                Target::ConfigServers => sharding()?.cluster()?.on_config(body).await,
+                Target::Own => sharding()?.own_step(body).await,
+            }
         })
     }
 }

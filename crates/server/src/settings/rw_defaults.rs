@@ -3,7 +3,9 @@
 use pando_base::{Millis, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::concern::Provenance;
-use pando_command::{ReadConcern, W, WriteConcern};
+use pando_command::{ReadConcern, ReadLevel, W, WriteConcern};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What `setDefaultRWConcern` has set; absent fields leave the implicit default in force.
@@ -68,8 +70,12 @@ pub(crate) fn append_write_concern(b: &mut DocBuilder, wc: &WriteConcern) {
     b.i32("wtimeout", wc.wtimeout_ms as i32);
 }
 
+/// Every read asks for the level, and every write for the write concern.
 #[derive(Default)]
-pub(crate) struct RwDefaults(Mutex<Arc<ClusterWide>>);
+pub(crate) struct RwDefaults {
+    set: Mutex<Arc<ClusterWide>>,
+    reads_by_level: AtomicBool,
+}
 
 impl RwDefaults {
     /// What the set waits for when a client does not say so.
@@ -77,11 +83,20 @@ impl RwDefaults {
         let given = self.get().write.clone()?;
         Some(WriteConcern { provenance: Provenance::CustomDefault, ..given })
     }
+    /// The level that clients read by who do not say so.
+    pub(crate) fn read_level(&self) -> Option<ReadLevel> {
+        if !self.reads_by_level.load(Acquire) {
+            return None;
+        }
+        ReadLevel::named(self.get().read_level?)
+    }
     pub(crate) fn get(&self) -> Arc<ClusterWide> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.set.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
     pub(crate) fn set(&self, v: ClusterWide) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(v);
+        let by_level = v.read_level.is_some();
+        *self.set.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(v);
+        self.reads_by_level.store(by_level, Release);
     }
 }
 

@@ -7,7 +7,7 @@ use super::Sharding;
 use pando_base::{Namespace, Result, limits};
 use pando_command::OpCtx;
 use pando_env::Component;
-use pando_routing::DatabaseEntry;
+use pando_routing::{DatabaseEntry, RoutingTable};
 use pando_shard::Why;
 use pando_shard::metadata::KnownDatabase;
 use std::sync::Arc;
@@ -35,13 +35,51 @@ impl Sharding {
         }
     }
     async fn refresh(&self, ns: &Namespace, ctx: &OpCtx) -> Result<()> {
-        let cluster = self.cluster()?;
-        let table = cluster.catalog.collection(ns.as_str(), ctx.shard_version).await?;
-        self.metadata.install(ns, table);
+        let _turn = self.refreshes.of(ns.as_str()).exclusive(&self.env.clock).await;
+        for _ in 0..limits::SHARD_REFRESHES_PER_OP_MAX {
+            let forgotten = self.metadata.forgotten();
+            let table = match self.cached()? {
+                cached if cached.is_kept_here() => {
+                    self.cluster()?.catalog.collection(ns.as_str(), ctx.shard_version).await?
+                }
+                cached => {
+                    let known = self.metadata.known(ns).version();
+                    // Somebody else's turn may have brought it.
+                    if known.zip(ctx.shard_version).is_some_and(|(known, wanted)| known.is_as_new_as(wanted))
+                    {
+                        break;
+                    }
+                    cached.collection(ctx, ns).await?
+                }
+            };
+            if self.take_over(forgotten, ns, table).await? {
+                break;
+            }
+        }
         Ok(())
     }
+    /// What the config servers have said is written down for the secondaries before anybody is judged by it. False where something was
+    /// forgotten since they were asked: then it may be of before.
+    async fn take_over(
+        &self,
+        forgotten: u64,
+        ns: &Namespace,
+        table: Option<Arc<RoutingTable>>,
+    ) -> Result<bool> {
+        let cached = self.cached()?;
+        if cached.is_kept_here() && self.metadata.forgotten() == forgotten {
+            cached.write(ns, table.as_ref()).await?;
+        }
+        Ok(self.metadata.install_since(forgotten, ns, table))
+    }
     async fn refresh_database(&self, db: &str, ctx: &OpCtx) -> Result<()> {
+        let _turn = self.refreshes.of(db).exclusive(&self.env.clock).await;
+        let cached = self.cached()?;
+        if !cached.is_kept_here() {
+            return self.install_database(db, cached.database(ctx, db).await?);
+        }
         let entry = self.cluster()?.catalog.database_entry(db, ctx.database_version).await?;
+        cached.write_database(db, entry.as_deref()).await?;
         self.install_database(db, entry)
     }
     fn install_database(&self, db: &str, entry: Option<Arc<DatabaseEntry>>) -> Result<()> {
@@ -53,29 +91,41 @@ impl Sharding {
     }
     /// Asks the config servers anew, whatever is known.
     pub(crate) async fn refresh_anew(&self, ns: &Namespace) -> Result<()> {
+        let _turn = self.refreshes.of(ns.as_str()).exclusive(&self.env.clock).await;
         let catalog = &self.cluster()?.catalog;
-        catalog.forget_collection(ns.as_str());
-        self.metadata.install(ns, catalog.collection(ns.as_str(), None).await?);
-        Ok(())
+        loop {
+            let forgotten = self.metadata.forgotten();
+            catalog.forget_collection(ns.as_str());
+            let table = catalog.collection(ns.as_str(), None).await?;
+            if self.take_over(forgotten, ns, table).await? {
+                return Ok(());
+            }
+        }
     }
     pub(crate) async fn refresh_database_anew(&self, db: &str) -> Result<()> {
+        let _turn = self.refreshes.of(db).exclusive(&self.env.clock).await;
         let catalog = &self.cluster()?.catalog;
         catalog.forget_database(db);
         let entry = catalog.database_entry(db, None).await?;
+        self.cached()?.write_database(db, entry.as_deref()).await?;
         self.install_database(db, entry)
     }
     /// What is known of a collection may be wrong: nobody is judged by it before the config servers have been asked.
     pub(crate) fn forget(&self, ns: &Namespace) {
-        self.metadata.forget(ns);
+        // The catalog first: who asks it after the other has forgotten is told nothing of before.
         if let Ok(cluster) = self.cluster() {
             cluster.catalog.forget_collection(ns.as_str());
         }
+        self.metadata.forget(ns);
     }
     /// The same of everything: a new primary, which was told of nothing that its predecessor has done.
     pub(crate) fn forget_all(&self) {
-        self.metadata.forget_all();
+        if let Ok(cached) = self.cached() {
+            cached.forget_all();
+        }
         if let Ok(cluster) = self.cluster() {
             cluster.catalog.forget_all();
         }
+        self.metadata.forget_all();
     }
 }

@@ -6,23 +6,39 @@
 //! ```
 //! * [`identity`] — becomes a shard when the document is written, and at the start where it is there already;
 //! * [`learn`] — after a refusal, before the sender is told: asks the config servers, or waits for a change of ownership;
+//! * [`cached_metadata`] — the primary writes down what it learns, its secondaries have it from the log;
+//! * [`sections`] — critical sections, which every member takes from a collection;
+//! * [`fences`] — what a shard remembers of definitions that others coordinate, so that late commands do nothing;
 //! * [`ddl_locks`] — one definition at a time for each name.
 //!
-//! Definitions of the cluster's collections are coordinated by commands (`commands/shardsvr/ddl`).
+//! Definitions of the cluster's collections are workflows (`pando_workflows::ddl`), whose steps are in `commands/shardsvr/ddl`.
 
+pub(crate) mod cached_metadata;
 pub(crate) mod ddl_locks;
+pub(crate) mod fences;
 pub(crate) mod identity;
 pub(crate) mod learn;
+mod name_locks;
+pub(crate) mod sections;
 
-use pando_base::Result;
-use pando_bson::DocBuilder;
+use crate::replication::Replication;
+use cached_metadata::CachedMetadata;
+use name_locks::NameLocks;
+use pando_access::InternalCollections;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::GenericArgs;
-use pando_env::Env;
+use pando_env::{BoxFuture, Env};
 use pando_fleet::{Fleet, Monitors};
 use pando_metadata_cache::{ConfigServers, MetadataCache, Times};
-use pando_rpc::{Bounds, Gossip, Options, Pool};
+use pando_monitor::ReadPreference;
+use pando_routing::ShardId;
+use pando_rpc::{Bounds, Gossip, Options, Pool, Retry};
 use pando_shard::{FilteringMetadata, ShardIdentity};
 use std::sync::{Arc, OnceLock};
+
+/// What makes a step of a coordinator on this node: it needs parts of the server that know of this one.
+pub(crate) type OwnSteps = Arc<dyn Fn(DocBuf) -> BoxFuture<'static, Result<DocBuf>> + Send + Sync>;
 
 /// A shard's part in its cluster. Made where the process was started with `--shardsvr`.
 pub(crate) struct Sharding {
@@ -30,6 +46,12 @@ pub(crate) struct Sharding {
     options: Options,
     pub(crate) metadata: Arc<FilteringMetadata>,
     pub(crate) ddl_locks: ddl_locks::DdlLocks,
+    /// Of names in whose definitions this shard takes part.
+    pub(crate) part_locks: ddl_locks::DdlLocks,
+    steps: OnceLock<OwnSteps>,
+    cached: OnceLock<CachedMetadata>,
+    /// What is learnt of one name is taken over in the order in which it was asked for.
+    refreshes: NameLocks,
     cluster: OnceLock<Arc<Cluster>>,
     /// What this set's calls tell and hear of the cluster time.
     clock: OnceLock<Arc<dyn Gossip>>,
@@ -46,19 +68,42 @@ pub(crate) struct Cluster {
 impl Sharding {
     /// `options` are those of calls to other nodes.
     pub(crate) fn new(env: &Env, options: Options, metadata: Arc<FilteringMetadata>) -> Sharding {
-        let (env, ddl_locks) = (env.clone(), Default::default());
-        Sharding { env, options, metadata, ddl_locks, cluster: OnceLock::new(), clock: OnceLock::new() }
+        Sharding {
+            env: env.clone(),
+            options,
+            metadata,
+            ddl_locks: Default::default(),
+            part_locks: Default::default(),
+            steps: OnceLock::new(),
+            cached: OnceLock::new(),
+            refreshes: NameLocks::default(),
+            cluster: OnceLock::new(),
+            clock: OnceLock::new(),
+        }
+    }
+    /// From now on steps of coordinators are made so.
+    pub(crate) fn take_steps(&self, steps: OwnSteps) {
+        let _ = self.steps.set(steps);
+    }
+    /// One step that this node makes for a coordinator.
+    pub(crate) async fn own_step(&self, body: &RawDoc) -> Result<DocBuf> {
+        let none = || Error::internal("the server is not put together yet");
+        self.steps.get().ok_or_else(none)?(body.to_buf()).await
     }
     /// From now on this set is that shard.
     pub(crate) fn become_shard(&self, identity: ShardIdentity) {
         self.metadata.become_shard(identity);
     }
+    pub(crate) fn join_set(&self, internal: &InternalCollections, replication: &Arc<Replication>) {
+        let _ = self.clock.set(replication.clock.clone());
+        let _ = self.cached.set(CachedMetadata::new(internal.clone(), replication.clone()));
+    }
+    fn cached(&self) -> Result<&CachedMetadata> {
+        self.cached.get().ok_or_else(|| Error::internal("the server is not put together yet"))
+    }
     /// Its name in the cluster, once it has one.
     pub(crate) fn shard_name(&self) -> Option<&str> {
         self.metadata.identity().map(|identity| identity.shard.as_str())
-    }
-    pub(crate) fn keep_time(&self, clock: Arc<dyn Gossip>) {
-        let _ = self.clock.set(clock);
     }
     /// Another node of the cluster has told what it has heard of the cluster's metadata.
     pub(crate) fn hear(&self, args: &GenericArgs) {
@@ -91,4 +136,32 @@ impl Sharding {
             Arc::new(Cluster { identity: identity.clone(), fleet, times, catalog })
         }))
     }
+}
+
+impl Cluster {
+    /// A command to the config servers' primary.
+    pub(crate) async fn on_config(&self, body: &RawDoc) -> Result<DocBuf> {
+        acknowledged(self.catalog.config.command(body, Retry::Idempotent).await?)
+    }
+    /// A command to a shard's primary.
+    pub(crate) async fn on_shard(&self, shard: &ShardId, body: &RawDoc) -> Result<DocBuf> {
+        let set = self.catalog.set_of(shard).await?;
+        let (primary, limit) = (ReadPreference::default(), pando_metadata_cache::limit());
+        let answer = self.fleet.call(&set, &primary, body, &[], Retry::Idempotent, limit).await?;
+        acknowledged(answer.reply)
+    }
+    /// All shards but this one.
+    pub(crate) async fn others(&self) -> Result<Vec<ShardId>> {
+        let shards = self.catalog.refresh_shards().await?;
+        let ids = shards.iter().map(|s| s.entry.id.clone());
+        Ok(ids.filter(|id| *id != self.identity.shard).collect())
+    }
+}
+
+/// A reply that is `ok` may tell beside it that no majority has what was done: a definition does not go on upon that.
+fn acknowledged(reply: DocBuf) -> Result<DocBuf> {
+    let Some(e) = reply.get("writeConcernError").and_then(|v| v.as_doc()) else { return Ok(reply) };
+    let code = e.get("code").and_then(|v| v.as_i64()).and_then(|code| i32::try_from(code).ok());
+    let text = e.get("errmsg").and_then(|v| v.as_str()).unwrap_or("a majority was not reached").to_owned();
+    Err(Error::new(code.map_or(ErrorCode::WriteConcernFailed, ErrorCode), text))
 }

@@ -159,8 +159,7 @@ fn append_transaction(t: &mut DocBuilder, open: &OpenTxn, now: Duration) {
         p.bool("autocommit", false);
         p.doc("readConcern", |rc| {
             rc.str("level", open.read_concern.level().text());
-            let given = open.read_concern.given;
-            rc.str("provenance", if given { "clientSupplied" } else { "implicitDefault" });
+            rc.str("provenance", open.read_concern.provenance().text());
         });
     });
     t.timestamp("readTimestamp", open.read_timestamp);

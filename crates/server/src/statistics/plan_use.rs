@@ -4,7 +4,6 @@
 use pando_access::Collection;
 use pando_base::{Error, ErrorCode, Result};
 use pando_query::plan::PlanNode;
-use std::fmt::Write as _;
 
 fn indexes(plan: &PlanNode, visit: &mut dyn FnMut(usize)) {
     if let Some(index) = plan.index() {
@@ -27,7 +26,8 @@ fn collect(plan: &PlanNode, coll: &Collection, out: &mut String) {
         }
         out.push_str(plan.stage_name());
         if let Some(i) = plan.index().and_then(|i| coll.ready_indexes().get(i)) {
-            let _ = write!(out, " {}", &*i.spec.key);
+            out.push(' ');
+            out.push_str(i.key_text());
         }
     }
     for input in plan.inputs() {

@@ -1,15 +1,20 @@
 //! What workflows do with this server's data, be it for a command or for the host of a primary.
 
+use crate::sharding::{Sharding, sections};
 use pando_access::InternalCollections;
 use pando_access::Maintenance;
 use pando_access::Uninterrupted;
-use pando_base::{Namespace, OpTime, Result};
+use pando_base::{Error, Namespace, OpTime, Result};
+use pando_env::Env;
 use pando_repl::services::Guard;
 use pando_workflows::{Level, LocalWrite, Query, Resource, Section};
+use std::sync::Arc;
 
 pub(crate) struct WorkflowData {
+    pub(crate) env: Env,
     pub(crate) internal: InternalCollections,
     pub(crate) maintenance: Maintenance,
+    pub(crate) sharding: Option<Arc<Sharding>>,
 }
 
 impl WorkflowData {
@@ -22,18 +27,27 @@ impl WorkflowData {
             }
             LocalWrite::DropCollection { ns } => self.maintenance.drop_in_locked_database(ns).await,
             LocalWrite::DropDatabase { db } => self.maintenance.log_dropped_database(db).map(Some),
+            LocalWrite::EnterSection { ns, reason, block_reads } => {
+                sections::enter(&self.internal, &self.maintenance, ns, reason, *block_reads).await
+            }
+            LocalWrite::LeaveSection { ns, reason } => sections::leave(&self.internal, ns, reason).await,
         }
     }
     pub(crate) fn read(&self, query: &Query) -> Vec<Namespace> {
         let Query::Collections { db } = query;
         self.maintenance.names_in_database(db)
     }
-    pub(crate) async fn lock(&self, resource: &Resource, level: Level) -> Guard {
-        let Resource::Database(db) = resource;
-        Box::new(match level {
-            Level::Shared => self.maintenance.share_database(db).await,
-            Level::Exclusive => self.maintenance.lock_database(db).await,
-        })
+    pub(crate) async fn lock(&self, resource: &Resource, level: Level) -> Result<Guard> {
+        let locks = || {
+            let none = || Error::internal("a definition of a cluster on a node that is no shard");
+            self.sharding.as_ref().map(|sharding| &sharding.ddl_locks).ok_or_else(none)
+        };
+        Ok(Box::new(match (resource, level) {
+            (Resource::Database(db), Level::Shared) => self.maintenance.share_database(db).await,
+            (Resource::Database(db), Level::Exclusive) => self.maintenance.lock_database(db).await,
+            (Resource::Definition(name), Level::Shared) => locks()?.shared(&self.env, name).await,
+            (Resource::Definition(name), Level::Exclusive) => locks()?.exclusive(&self.env, name).await,
+        }))
     }
     pub(crate) async fn enter(&self, section: &Section) -> Result<Guard> {
         let Section::DropPending { db } = section;

@@ -21,7 +21,12 @@ pub(crate) async fn run(
     ctx: &OpCtx,
     workflow: Box<dyn Workflow>,
 ) -> Result<DocBuf> {
-    let data = WorkflowData { internal: access.internal_collections(), maintenance: access.maintenance() };
+    let data = WorkflowData {
+        env: ctx.env().clone(),
+        internal: access.internal_collections(),
+        maintenance: access.maintenance(),
+        sharding: None,
+    };
     let hands = CommandHands { replication, ctx, data, held: Mutex::default() };
     let killed = async {
         match ctx.interruptible(std::future::pending::<()>()).await {
@@ -58,7 +63,7 @@ impl CommandHands<'_> {
             // The client's last write is what is waited for; the workflow has reported it.
             Action::Await { concern, timeout_ms, .. } => self.wait(concern, timeout_ms).await?,
             Action::Lock(resource, level) => {
-                let guard = self.data.lock(&resource, level).await;
+                let guard = self.data.lock(&resource, level).await?;
                 self.held.lock().unwrap_or_else(poisoned).locked(resource, guard);
             }
             Action::Enter(section) => {
@@ -70,6 +75,9 @@ impl CommandHands<'_> {
                 return Ok(Outcome::Reply(
                     self.replication.peers.call(&host, &body, pando_rpc::Retry::Idempotent, limit).await?,
                 ));
+            }
+            Action::Call { to: Target::Shard(_) | Target::ConfigServers | Target::Own, .. } => {
+                return Err(Error::internal("a command's workflow calls members of its set only"));
             }
             Action::Checkpoint(_) | Action::Forget | Action::AwaitNudge => {
                 return Err(Error::internal(

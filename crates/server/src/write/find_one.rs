@@ -77,6 +77,7 @@ impl<'a> Lookup<'a> {
         let matcher = if id.is_some() { Matcher::all() } else { Matcher::parse_in(place, filter, &q)? };
         let mut query = Query::new(coll.ns.as_str(), Arc::new(matcher), q);
         query.hint = hint;
+        query.of_write = true;
         if let Some(spec) = sort {
             query.natural = natural_of(spec)?;
             if query.natural.is_none() {
@@ -88,6 +89,11 @@ impl<'a> Lookup<'a> {
         Ok(Lookup { id, query, tells: false })
     }
 
+    /// Its errors tell the collation.
+    pub(crate) fn saying_collation(mut self) -> Lookup<'a> {
+        self.query.says_collation = true;
+        self
+    }
     /// What it finds comes with what `$meta` asks for.
     pub(crate) fn tell(mut self, metas: &[MetaField]) -> Result<Lookup<'a>> {
         if self.id.is_some() {

@@ -127,13 +127,14 @@ impl Writes {
         let Some(coll) = self.reads.access.write(ctx, ns, missing).await? else {
             // Mistakes are mistakes also where there is nothing to update.
             let q = update_ctx(&self.reads, ctx, None, s)?;
-            parse_update(s, &q)?;
+            s.plan(&q)?;
             check_filter(ns, s.filter, s.hint.as_ref(), &q)?;
             return Ok(Updated::default());
         };
         let q = update_ctx(&self.reads, ctx, Some(coll.collection()), s)?;
-        let plan = parse_update(s, &q)?;
-        let lookup = Lookup::new(place_of(s), s.filter, s.hint.clone(), None, q, coll.collection())?;
+        let plan = s.plan(&q)?;
+        let lookup = Lookup::new(s.place(), s.filter, s.hint.clone(), None, q, coll.collection())?;
+        let lookup = lookup.saying_collation();
         let job = Job { ctx, coll: &coll, lookup, plan };
         if s.multi {
             return self.update_many(&job, s, retry).await;
@@ -154,14 +155,14 @@ impl Writes {
         let missing = if s.upsert { Missing::Create } else { Missing::Nothing };
         let Some(coll) = self.reads.access.write(ctx, ns, missing).await? else {
             let q = update_ctx(&self.reads, ctx, None, s)?;
-            parse_update(s, &q)?;
+            s.plan(&q)?;
             check_filter(ns, s.filter, s.hint.as_ref(), &q)?;
             return Ok(Default::default());
         };
         let q = update_ctx(&self.reads, ctx, Some(coll.collection()), s)?;
-        let plan = parse_update(s, &q)?;
-        let lookup =
-            Lookup::new(place_of(s), s.filter, s.hint.clone(), sort, q, coll.collection())?.tell(shown)?;
+        let plan = s.plan(&q)?;
+        let lookup = Lookup::new(s.place(), s.filter, s.hint.clone(), sort, q, coll.collection())?;
+        let lookup = lookup.saying_collation().tell(shown)?;
         let job = Job { ctx, coll: &coll, lookup, plan };
         self.update_one(&job, s, retry).await.map_err(in_plan)
     }
@@ -405,34 +406,6 @@ pub(crate) struct Images {
     pub(crate) told: Option<Arc<Told>>,
 }
 
-pub(crate) fn parse_update(s: &UpdateStatement<'_>, q: &QueryCtx) -> Result<UpdatePlan> {
-    if s.upsert_supplied {
-        if !s.upsert {
-            return Err(Error::failed_to_parse(
-                "cannot specify 'upsertSupplied: true' for a non-upsert operation",
-            ));
-        }
-        if s.supplied().is_none() {
-            return Err(Error::failed_to_parse(
-                "the parameter 'upsertSupplied' is set to 'true', but no document was supplied",
-            ));
-        }
-    }
-    if s.constants.is_some() && !matches!(s.update, Value::Array(_)) {
-        return Err(Error::location(51198, "Constant values may only be specified for pipeline updates"));
-    }
-    let plan = UpdatePlan::parse(s.update, s.array_filters, q)?;
-    if s.multi && plan.is_replacement() {
-        return Err(Error::failed_to_parse("multi update is not supported for replacement-style update"));
-    }
-    Ok(plan)
-}
-
-/// What the filter of an update is for.
-pub(crate) fn place_of(s: &UpdateStatement<'_>) -> Place {
-    if s.upsert { Place::Upsert } else { Place::Query }
-}
-
 /// What one unit of a multi-document update did.
 struct BatchDone {
     matched: u64,
@@ -497,11 +470,18 @@ impl Job<'_> {
 
 /// A document whose shard key changes may belong to another shard from then on. To move it there takes a transaction of both.
 fn check_stays_here(coll: &WriteAcquisition, new: &RawDoc) -> Result<()> {
+    let Some(key) = coll.shard_key() else { return Ok(()) };
+    if let Some(field) = key.array_in(new) {
+        let text = format!(
+            "After applying the update to the document, the field '{field}' was found to be an array or array descendant."
+        );
+        return Err(Error::new(ErrorCode::NotSingleValueField, text));
+    }
     match coll.owned() {
         Some(owned) if !owned.owns(new) => Err(Error::new(
             ErrorCode::WouldChangeOwningShard,
-            "The document's shard key belongs to another shard after this update, or is no key (an array); to move it there \
-             is not supported by this server",
+            "The document's shard key belongs to another shard after this update; to move it there is not supported by this \
+             server",
         )),
         _ => Ok(()),
     }

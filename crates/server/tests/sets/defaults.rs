@@ -2,7 +2,7 @@
 
 use crate::words::*;
 use pando_bson::{Bson, Document, doc};
-use pando_testserver::{Set, is, run};
+use pando_testserver::{Client, Set, is, run};
 
 async fn defaults(set: &Set, i: usize) -> Document {
     set.connect(i).await.admin(doc! { "getDefaultRWConcern": 1 }).await
@@ -119,6 +119,40 @@ fn an_explicit_default_holds_on_every_member_and_after_a_failover() {
         let origin = at(&slow, "writeConcernError.errInfo.writeConcern.provenance");
         assert_eq!(origin, Some(&Bson::from("customDefault")));
         set.fail_point(other, "stopReplProducer", false).await;
+        set.shut_down().await;
+    });
+}
+
+#[test]
+fn reads_that_name_no_concern_take_the_default_of_the_set() {
+    run(async {
+        let set = Set::with(&[doc! {}, doc! { "priority": 0, "votes": 0 }, doc! { "priority": 0 }]).await;
+        let p = set.primary().await;
+        let mut c = set.connect(p).await;
+        c.ok(insert(1, majority())).await;
+        let default = doc! { "setDefaultRWConcern": 1, "defaultReadConcern": { "level": "majority" } };
+        c.admin(default).await;
+        for i in 1..3 {
+            set.fail_point(i, "stopReplProducer", true).await;
+        }
+        c.ok(insert(2, doc! { "w": 1 })).await;
+        let counted = async |c: &mut Client, command: Document| c.all(command).await.len();
+        for read in [doc! { "find": "c" }, doc! { "aggregate": "c", "pipeline": [], "cursor": {} }] {
+            assert_eq!(counted(&mut c, read.clone()).await, 1, "{read:?}");
+            for (given, expected) in
+                [(doc! { "level": "local" }, 2), (doc! {}, 1), (doc! { "level": "majority" }, 1)]
+            {
+                let mut read = read.clone();
+                read.push("readConcern", given);
+                assert_eq!(counted(&mut c, read.clone()).await, expected, "{read:?}");
+            }
+        }
+        // What is only about this process goes on reading what is here.
+        let ops = doc! { "aggregate": 1, "pipeline": [{ "$currentOp": {} }], "cursor": {}, "$db": "admin" };
+        assert!(counted(&mut c, ops).await > 0);
+        for i in 1..3 {
+            set.fail_point(i, "stopReplProducer", false).await;
+        }
         set.shut_down().await;
     });
 }

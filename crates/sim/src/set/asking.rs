@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Before it is tried again.
 const PAUSE: Duration = Duration::from_millis(50);
 
-pub(super) async fn connected(env: &Env, addr: &str) -> Client {
+pub(crate) async fn connected(env: &Env, addr: &str) -> Client {
     loop {
         if let Ok(c) = Client::connect(env, addr).await {
             return c;
@@ -18,14 +18,14 @@ pub(super) async fn connected(env: &Env, addr: &str) -> Client {
 }
 
 /// What `hello` says at `addr`, if anything within a second.
-pub(super) async fn hello(env: &Env, addr: &str) -> Option<DocBuf> {
+pub(crate) async fn hello(env: &Env, addr: &str) -> Option<DocBuf> {
     let body = doc! { "hello": 1, "$db": "admin" }.to_raw();
     let asking = async { Client::connect(env, addr).await.ok()?.command(&body).await.ok() };
     env.timeout(Duration::from_secs(1), asking).await?
 }
 
 /// Does a member in the configuration of this one still count for nothing, because it has no data yet?
-pub(super) async fn is_growing(c: &mut Client) -> Option<bool> {
+pub(crate) async fn is_growing(c: &mut Client) -> Option<bool> {
     // `replSetGetConfig` does not tell.
     let ask = doc! { "find": "system.replset", "$db": "local", "$readPreference": { "mode": "nearest" } };
     let reply = c.command(&ask.to_raw()).await.ok()?;
@@ -35,7 +35,7 @@ pub(super) async fn is_growing(c: &mut Client) -> Option<bool> {
 }
 
 /// The member that takes writes.
-pub(super) async fn primary_of(env: &Env, addrs: &[String]) -> usize {
+pub(crate) async fn primary_of(env: &Env, addrs: &[String]) -> usize {
     loop {
         for (i, addr) in addrs.iter().enumerate() {
             let hello = hello(env, addr).await;
@@ -47,6 +47,6 @@ pub(super) async fn primary_of(env: &Env, addrs: &[String]) -> usize {
     }
 }
 
-pub(super) async fn primary_within(env: &Env, addrs: &[String], limit: Duration) -> Option<usize> {
+pub(crate) async fn primary_within(env: &Env, addrs: &[String], limit: Duration) -> Option<usize> {
     env.timeout(limit, primary_of(env, addrs)).await
 }

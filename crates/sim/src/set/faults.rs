@@ -1,11 +1,12 @@
 //! What breaks, for how long, and how it heals. Several faults may be under way at once.
 
 use super::Run;
-use super::broken::{Cut, Heal, Sick, Stage};
+use super::broken::{Heal, Sick, Stage};
 use super::orders::Order;
 use super::replace::Back;
 use crate::ProcessId;
-use crate::links::{Links, Machine, Refusal};
+use crate::cuts::Cut;
+use crate::links::{Machine, Refusal};
 use pando_repl::MemberState;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,36 +15,6 @@ use std::time::Duration;
 const MUST_END: Duration = Duration::from_secs(60);
 /// As long as a forced configuration may be on its way nobody changes who votes.
 const FORCING: Duration = Duration::from_secs(90);
-
-fn apply(cut: Cut, members: &[Machine], clients: &[Machine], links: &mut Links) {
-    let others = |i: usize| members.iter().copied().filter(move |m| *m != members[i]);
-    let mut both = |a: Machine, b: Machine| {
-        links.cut(a, b);
-        links.cut(b, a);
-    };
-    match cut {
-        Cut::Member(i) => others(i).for_each(|m| both(members[i], m)),
-        Cut::Machine(i) => others(i).chain(clients.iter().copied()).for_each(|m| both(members[i], m)),
-        Cut::Mute(i) => others(i).for_each(|m| links.cut(members[i], m)),
-        Cut::Deaf(i) => others(i).for_each(|m| links.cut(m, members[i])),
-        Cut::Pair(a, b) => both(members[a], members[b]),
-        Cut::Ring(start) => {
-            let n = members.len();
-            let at = |i: usize| members[(start + i) % n];
-            for a in 0..n {
-                for b in a + 1..n {
-                    let neighbours = b == a + 1 || (n > 3 && a == 0 && b == n - 1);
-                    if !neighbours {
-                        both(at(a), at(b));
-                    }
-                }
-            }
-        }
-        Cut::Slow(i, ms) => links.set_slow(members[i], ms),
-        Cut::Loss(ppm) => links.set_loss(ppm),
-        Cut::Refusing(i, how) => links.set_refusing(members[i], how),
-    }
-}
 
 impl Run {
     /// A member comes back now, on whatever machine.
@@ -59,7 +30,7 @@ impl Run {
         let mut links = self.world.net.links();
         links.heal();
         for cut in self.broken.cuts.values() {
-            apply(*cut, &members, &clients, &mut links);
+            cut.apply(&members, &clients, &mut links);
         }
     }
     pub(super) fn below(&self, n: u64) -> u64 {

@@ -4,7 +4,6 @@
 use crate::executor::mix_bytes;
 use crate::node::Node;
 use crate::set::committed::{Committed, Entry, Promise};
-use crate::set::shape::number_of;
 use crate::set::story::Story;
 use crate::world::Line;
 use pando_base::{OpTime, Term, Timestamp};
@@ -18,38 +17,38 @@ use std::time::Duration;
 
 /// One member as it says it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Member {
+pub(crate) struct Member {
     /// Which start of the process this is.
-    pub(super) boots: u32,
-    pub(super) rbid: i32,
-    pub(super) state: MemberState,
+    pub(crate) boots: u32,
+    pub(crate) rbid: i32,
+    pub(crate) state: MemberState,
     /// Without data, or with a copy that is not done: what it holds is no log yet, and it counts for nothing.
-    pub(super) copying: bool,
-    pub(super) leader: bool,
-    pub(super) writable: bool,
-    pub(super) term: Term,
-    pub(super) committed: OpTime,
-    pub(super) config: ConfigId,
+    pub(crate) copying: bool,
+    pub(crate) leader: bool,
+    pub(crate) writable: bool,
+    pub(crate) term: Term,
+    pub(crate) committed: OpTime,
+    pub(crate) config: ConfigId,
     /// Members, by number, whose copies make an entry committed, and how many of them do.
-    pub(super) voters: u64,
-    pub(super) write_majority: u32,
+    pub(crate) voters: u64,
+    pub(crate) write_majority: u32,
     /// Term and candidate of the last vote, once it may have been told.
-    pub(super) kept_vote: Option<(Term, i64)>,
-    pub(super) applied: OpTime,
-    pub(super) durable: OpTime,
-    pub(super) written: OpTime,
-    pub(super) oldest: Timestamp,
-    pub(super) stable: Timestamp,
-    pub(super) all_durable: Timestamp,
+    pub(crate) kept_vote: Option<(Term, i64)>,
+    pub(crate) applied: OpTime,
+    pub(crate) durable: OpTime,
+    pub(crate) written: OpTime,
+    pub(crate) oldest: Timestamp,
+    pub(crate) stable: Timestamp,
+    pub(crate) all_durable: Timestamp,
     /// Where its log is synced up to.
-    pub(super) synced: Timestamp,
+    pub(crate) synced: Timestamp,
 }
 
 impl Member {
-    fn of(server: &Server, node: &Node) -> Option<Member> {
+    fn of(server: &Server, node: &Node, first_port: u16) -> Option<Member> {
         let (storage, rbid) = (&server.storage, server.replication.progress.rbid());
         server.replication.inspect(|core| Member {
-            voters: core.config().map_or(0, |c| voters_of(c)),
+            voters: core.config().map_or(0, |c| voters_of(c, first_port)),
             write_majority: core.config().map_or(0, |c| c.write_majority() as u32),
             // A vote that could not be written is not told either.
             kept_vote: core
@@ -78,14 +77,20 @@ impl Member {
     }
 }
 
-fn voters_of(config: &ReplSetConfig) -> u64 {
+fn voters_of(config: &ReplSetConfig, first_port: u16) -> u64 {
     let voting = config.members.iter().filter(|m| m.is_voter() && m.is_data_bearing());
-    voting.filter_map(|m| number_of(&m.host)).fold(0, |all, n| all | 1 << n)
+    voting.filter_map(|m| number_of(&m.host, first_port)).fold(0, |all, n| all | 1 << n)
+}
+
+/// Which member has an address, in a set whose ports count from `first_port`.
+fn number_of(host: &str, first_port: u16) -> Option<usize> {
+    let port: u16 = host.rsplit(':').next()?.parse().ok()?;
+    port.checked_sub(first_port).map(usize::from)
 }
 
 /// Why entries disappeared from a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Loss {
+pub(crate) enum Loss {
     /// The process or the machine had died.
     Crash,
     Rollback,
@@ -97,10 +102,10 @@ pub(super) enum Loss {
 
 /// A member's log as it was last seen, also while the member is away.
 #[derive(Default)]
-pub(super) struct Log {
-    pub(super) entries: Vec<Entry>,
+pub(crate) struct Log {
+    pub(crate) entries: Vec<Entry>,
     /// Synced up to here when last seen.
-    pub(super) synced: Timestamp,
+    pub(crate) synced: Timestamp,
     seen: Option<(u32, i32)>,
     /// The last look was in the middle of a rollback.
     rolling_back: bool,
@@ -108,19 +113,19 @@ pub(super) struct Log {
 }
 
 impl Log {
-    pub(super) fn top(&self) -> OpTime {
+    pub(crate) fn top(&self) -> OpTime {
         self.entries.last().map_or(OpTime::NULL, |e| e.at)
     }
     /// The newest entry at or below `ts`.
-    pub(super) fn at(&self, ts: Timestamp) -> Option<&Entry> {
+    pub(crate) fn at(&self, ts: Timestamp) -> Option<&Entry> {
         let n = self.entries.partition_point(|e| e.at.ts <= ts);
         self.entries[..n].last()
     }
-    pub(super) fn holds(&self, at: OpTime) -> bool {
+    pub(crate) fn holds(&self, at: OpTime) -> bool {
         self.at(at.ts).is_some_and(|e| e.at == at)
     }
     /// Entries after `after`, up to `upto`.
-    pub(super) fn between(&self, after: Timestamp, upto: Timestamp) -> &[Entry] {
+    pub(crate) fn between(&self, after: Timestamp, upto: Timestamp) -> &[Entry] {
         let from = self.entries.partition_point(|e| e.at.ts <= after);
         let to = self.entries.partition_point(|e| e.at.ts <= upto);
         &self.entries[from.min(to)..to]
@@ -186,57 +191,59 @@ fn goes_on_rolling_back(why: Loss, now: MemberState) -> bool {
 }
 
 /// One moment: what is, what was at the last one, and what happened in between.
-pub(super) struct Look<'a> {
+pub(crate) struct Look<'a> {
     /// Virtual time.
-    pub(super) now: Duration,
-    pub(super) members: &'a [Option<Member>],
-    pub(super) before: &'a [Option<Member>],
-    pub(super) logs: &'a [Log],
+    pub(crate) now: Duration,
+    pub(crate) members: &'a [Option<Member>],
+    pub(crate) before: &'a [Option<Member>],
+    pub(crate) logs: &'a [Log],
     /// Entries that a member's log had and has no more.
-    pub(super) gone: &'a [(usize, Loss, Vec<Entry>)],
+    pub(crate) gone: &'a [(usize, Loss, Vec<Entry>)],
     /// How many entries of a member's log are new.
-    pub(super) new: &'a [usize],
-    pub(super) committed: &'a Committed,
+    pub(crate) new: &'a [usize],
+    pub(crate) committed: &'a Committed,
     /// Entries that have become committed.
-    pub(super) newly_committed: &'a [Entry],
+    pub(crate) newly_committed: &'a [Entry],
     /// Watched log lines: member, id, attributes.
-    pub(super) lines: &'a [(usize, Line)],
+    pub(crate) lines: &'a [(usize, Line)],
 }
 
 impl Look<'_> {
     /// Members that run, with their number and how they were at the last look.
-    pub(super) fn running(&self) -> impl Iterator<Item = (usize, &Member, Option<&Member>)> {
+    pub(crate) fn running(&self) -> impl Iterator<Item = (usize, &Member, Option<&Member>)> {
         let both = self.members.iter().zip(self.before).enumerate();
         both.filter_map(|(i, (now, before))| Some((i, now.as_ref()?, before.as_ref())))
     }
 }
 
 /// What is remembered between two looks.
-pub(super) struct Watch {
+pub(crate) struct Watch {
+    /// The first member's; the others' follow.
+    first_port: u16,
     members: Vec<Option<Member>>,
-    pub(super) logs: Vec<Log>,
-    pub(super) committed: Committed,
-    pub(super) story: Story,
+    pub(crate) logs: Vec<Log>,
+    pub(crate) committed: Committed,
+    pub(crate) story: Story,
 }
 
 impl Watch {
-    pub(super) fn new(members: usize) -> Watch {
+    pub(crate) fn new(members: usize, first_port: u16) -> Watch {
         let logs = (0..members).map(|_| Log::default()).collect();
         let (committed, story) = (Committed::default(), Story::default());
-        Watch { members: vec![None; members], logs, committed, story }
+        Watch { first_port, members: vec![None; members], logs, committed, story }
     }
 
     /// Another machine stands in the place of this member.
-    pub(super) fn forget(&mut self, who: usize) {
+    pub(crate) fn forget(&mut self, who: usize) {
         self.members[who] = None;
         self.logs[who] = Log::default();
     }
-    pub(super) fn state(&self, who: usize) -> Option<MemberState> {
+    pub(crate) fn state(&self, who: usize) -> Option<MemberState> {
         self.members[who].as_ref().map(|m| m.state)
     }
 
     /// How the members were when last seen, for whoever looks for a fault.
-    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         let logs = self.members.iter().zip(&self.logs).enumerate();
         logs.map(|(i, (m, log))| {
             format!("member {i}: log up to {}, synced up to {}: {m:?}", log.top(), log.synced)
@@ -244,7 +251,7 @@ impl Watch {
     }
 
     /// The leader of the newest term, if it was seen.
-    pub(super) fn newest_leader(&self) -> Option<usize> {
+    pub(crate) fn newest_leader(&self) -> Option<usize> {
         let leaders = self
             .members
             .iter()
@@ -254,7 +261,7 @@ impl Watch {
     }
 
     /// Looks at everybody and shows it to `judge`.
-    pub(super) fn look(
+    pub(crate) fn look(
         &mut self,
         nodes: &[Node],
         now: Duration,
@@ -262,8 +269,9 @@ impl Watch {
         judge: &mut dyn FnMut(&Look<'_>),
     ) -> Result<(), String> {
         let servers: Vec<_> = nodes.iter().map(Node::server).collect();
+        let first_port = self.first_port;
         let seen: Vec<Option<Member>> =
-            servers.iter().zip(nodes).map(|(s, n)| Member::of(s.as_deref()?, n)).collect();
+            servers.iter().zip(nodes).map(|(s, n)| Member::of(s.as_deref()?, n, first_port)).collect();
         let before = std::mem::replace(&mut self.members, seen);
         let (mut gone, mut new) = (Vec::new(), vec![0; nodes.len()]);
         for (i, (server, member)) in servers.iter().zip(&self.members).enumerate() {

@@ -8,20 +8,20 @@
 //! everything heals: every promise made to the users must be kept, and the members must agree ([`agreement`]).
 
 pub(crate) mod agreement;
-mod asking;
-mod broken;
-mod committed;
+pub(crate) mod asking;
+pub(crate) mod broken;
+pub(crate) mod committed;
 mod faults;
-mod invariants;
-mod lines;
-mod look;
-mod options;
-mod orders;
+pub(crate) mod invariants;
+pub(crate) mod lines;
+pub(crate) mod look;
+pub(crate) mod options;
+pub(crate) mod orders;
 mod replace;
 mod scenes;
 mod shape;
-mod story;
-mod users;
+pub(crate) mod story;
+pub(crate) mod users;
 
 use crate::executor::lock;
 use crate::node::Exit;
@@ -200,7 +200,7 @@ impl Run {
             forcing_until: Duration::ZERO,
             next_member_id: i32::from(count),
             rolled_back: Vec::new(),
-            watch: Watch::new(count.into()),
+            watch: Watch::new(count.into(), FIRST_PORT),
             rules: invariants::all(&promises),
             shape,
             promises,
@@ -253,6 +253,7 @@ impl Run {
                 user,
                 pause_ms: self.options.pause_ms,
                 stop: stop.clone(),
+                routed: false,
             };
             let (p, told) = (place.clone(), self.acknowledged.clone());
             let pace = (user, p.pause_ms * 2);

@@ -7,7 +7,7 @@ use pando_env::Env;
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Order {
+pub(crate) enum Order {
     StepDown,
     /// This member shall be primary, if it can: its priority goes up, the others' go back to 1.
     Prefer(usize),
@@ -28,7 +28,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 const FORCE_WITHIN: Duration = Duration::from_secs(3);
 
 /// Whether it succeeds is up to the set.
-pub(super) async fn give(env: Env, addrs: Vec<String>, who: usize, order: Order) {
+pub(crate) async fn give(env: Env, addrs: Vec<String>, who: usize, order: Order) {
     let trying = async {
         match order {
             Order::StepDown => step_down(&env, &addrs, who).await,
@@ -73,29 +73,29 @@ async fn turn_votes(env: &Env, addrs: &[String]) -> Option<()> {
 }
 
 /// The configuration that a member has, without its term.
-pub(super) async fn config_of(c: &mut Client) -> Option<Document> {
+pub(crate) async fn config_of(c: &mut Client) -> Option<Document> {
     let ask = doc! { "replSetGetConfig": 1, "$db": "admin" }.to_raw();
     let reply = c.command(&ask).await.ok()?;
     let mut config = Document::from(reply.get("config").and_then(|v| v.as_doc())?);
     config.remove("term");
     Some(config)
 }
-pub(super) fn version(config: &Document) -> i64 {
+pub(crate) fn version(config: &Document) -> i64 {
     config.get("version").and_then(Bson::as_i64).unwrap_or(0)
 }
-pub(super) fn members(config: &Document) -> Vec<Document> {
+pub(crate) fn members(config: &Document) -> Vec<Document> {
     let members = config.get("members").and_then(Bson::as_array).unwrap_or_default();
     members.iter().filter_map(|m| m.as_doc().cloned()).collect()
 }
 /// The same with these members, one version on.
-pub(super) fn next(config: &Document, members: Vec<Document>) -> Document {
+pub(crate) fn next(config: &Document, members: Vec<Document>) -> Document {
     let mut next = config.clone();
     next.set("version", (version(config) + 1) as i32);
     next.set("members", members.into_iter().map(Bson::from).collect::<Vec<Bson>>());
     next
 }
 /// Why a primary has not taken it.
-pub(super) async fn install(c: &mut Client, config: Document) -> Result<(), String> {
+pub(crate) async fn install(c: &mut Client, config: Document) -> Result<(), String> {
     let mut body = Document::new();
     body.push("replSetReconfig", config);
     body.push("maxTimeMS", 10_000);
@@ -117,23 +117,23 @@ async fn reconfigure(
     install(&mut c, next(&config, changed)).await.ok()
 }
 
-pub(super) fn number(member: &Document, field: &str) -> f64 {
+pub(crate) fn number(member: &Document, field: &str) -> f64 {
     member.get(field).and_then(Bson::as_f64).unwrap_or(1.0)
 }
 fn has(member: &Document, host: &str) -> bool {
     member.get("host").and_then(Bson::as_str) == Some(host)
 }
 /// Hidden members, delayed ones and arbiters cannot be elected whatever happens.
-pub(super) fn may_be_elected(member: &Document) -> bool {
+pub(crate) fn may_be_elected(member: &Document) -> bool {
     let set = |field: &str| member.get(field).is_some_and(Bson::is_truthy);
     !set("hidden") && !set("arbiterOnly") && !set("secondaryDelaySecs")
 }
 /// How many can lead.
-pub(super) fn electable(members: &[Document]) -> usize {
+pub(crate) fn electable(members: &[Document]) -> usize {
     members.iter().filter(|m| may_be_elected(m) && number(m, "votes") > 0.0).count()
 }
 /// The same, with a vote and a chance.
-pub(super) fn voting(mut member: Document) -> Document {
+pub(crate) fn voting(mut member: Document) -> Document {
     member.set("votes", 1);
     member.set("priority", 1);
     member

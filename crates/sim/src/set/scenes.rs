@@ -9,9 +9,10 @@
 //! | after a rollback | the primary is lost, or who rolled back is made to lead, or both, or it is killed |
 
 use super::Run;
-use super::broken::{Act, Cut, Stage};
+use super::broken::{Act, Stage};
 use super::orders::Order;
 use crate::ProcessId;
+use crate::cuts::Cut;
 use pando_bson::doc;
 use std::time::Duration;
 

@@ -105,9 +105,3 @@ impl Shape {
         config
     }
 }
-
-/// Which member has an address.
-pub(super) fn number_of(host: &str) -> Option<usize> {
-    let port: u16 = host.rsplit(':').next()?.parse().ok()?;
-    port.checked_sub(FIRST_PORT).map(usize::from)
-}

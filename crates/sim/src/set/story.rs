@@ -8,9 +8,9 @@ use pando_oplog::entry::OpType;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A change: when it took effect, and what was done to what.
-pub(super) type Change = (Timestamp, String);
+pub(crate) type Change = (Timestamp, String);
 
-pub(super) fn of_document(kind: &str, ns: &str, id: Option<Elem<'_>>) -> String {
+pub(crate) fn of_document(kind: &str, ns: &str, id: Option<Elem<'_>>) -> String {
     format!("{kind} {ns} {}", id.map_or_else(|| "nothing".to_owned(), |id| id.to_string()))
 }
 
@@ -29,31 +29,31 @@ enum Role {
 
 /// Entries that any member ever had, by their hash.
 #[derive(Default)]
-pub(super) struct Story(BTreeMap<u64, Told>);
+pub(crate) struct Story(BTreeMap<u64, Told>);
 
 /// What a stream owes to who watches.
 #[derive(Default)]
-pub(super) struct Expected {
-    pub(super) changes: Vec<Change>,
+pub(crate) struct Expected {
+    pub(crate) changes: Vec<Change>,
     /// Nobody saw all that was committed then: after the first, before the second.
-    pub(super) unseen: Vec<(Timestamp, Timestamp)>,
+    pub(crate) unseen: Vec<(Timestamp, Timestamp)>,
     /// Transactions that nobody saw a part of.
-    pub(super) torn: BTreeSet<Timestamp>,
+    pub(crate) torn: BTreeSet<Timestamp>,
 }
 
 impl Expected {
-    pub(super) fn is_known(&self, at: Timestamp) -> bool {
+    pub(crate) fn is_known(&self, at: Timestamp) -> bool {
         !self.torn.contains(&at) && !self.unseen.iter().any(|(from, to)| *from < at && at < *to)
     }
 }
 
 impl Story {
-    pub(super) fn note(&mut self, hash: u64, e: &EntryView<'_>) {
+    pub(crate) fn note(&mut self, hash: u64, e: &EntryView<'_>) {
         self.0.entry(hash).or_insert_with(|| told(e));
     }
 
     /// In the order of the log.
-    pub(super) fn of(&self, committed: &Committed) -> Expected {
+    pub(crate) fn of(&self, committed: &Committed) -> Expected {
         let mut expected = Expected { unseen: committed.unseen.clone(), ..Expected::default() };
         let at = |ts: Timestamp| self.0.get(&committed.chain.get(&ts)?.entry.hash);
         for (ts, told) in committed.chain.keys().filter_map(|ts| Some((*ts, at(*ts)?))) {

@@ -3,6 +3,7 @@
 use super::{Fault, Story};
 use crate::{Action, Id, Order, Outcome, Restore, Running};
 use pando_base::{Error, ErrorCode, Millis, Result};
+use std::collections::BTreeSet;
 
 /// More actions than any workflow under test needs.
 const ENDLESS: usize = 2000;
@@ -207,9 +208,15 @@ impl Life<'_> {
             match order {
                 Order::Carry { id, action, after_ms } => {
                     if let (Action::Checkpoint(doc), Some(restore)) = (&action, self.restore) {
-                        let read = restore(doc).map_err(|e| e.to_string())?.document();
+                        let restored = restore(doc).map_err(|e| e.to_string())?;
+                        let read = restored.document();
                         if read.as_ref() != Some(doc) {
                             return Err(format!("a state document that does not say all: {doc} {read:?}"));
+                        }
+                        let holds: BTreeSet<_> = restored.holds().into_iter().map(|(r, _)| r).collect();
+                        // At the beginning of a life they are still to be taken.
+                        if !self.story.world.locks.is_subset(&holds) {
+                            return Err(format!("a state document that forgets a lock: {doc}"));
                         }
                     }
                     if self.pending.iter().any(|p| p.0.slot == id.slot) {
@@ -227,7 +234,12 @@ impl Life<'_> {
                     self.ended = true;
                     self.story.results.push(result);
                 }
-                Order::Abandon(_) => self.abandoned = true,
+                Order::Abandon(_) => {
+                    self.abandoned = true;
+                    // What it holds goes back with it.
+                    self.story.world.locks.clear();
+                    self.story.world.inside.clear();
+                }
             }
         }
         Ok(())

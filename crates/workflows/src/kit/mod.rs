@@ -17,7 +17,7 @@ mod plan;
 mod world;
 
 pub use plan::{Fault, Plan};
-pub use world::{Heard, Peers, Record, Waited, World};
+pub use world::{Heard, Peers, Record, Sections, Waited, World};
 
 use crate::{Home, Restore, Running, Workflow};
 use pando_base::{ErrorCode, Result};

@@ -3,7 +3,7 @@
 use crate::{Action, Concern, Level, LocalWrite, Outcome, Query, Resource, Section, Target};
 use pando_base::{Error, ErrorCode, Millis, Namespace, OpTime, Result, Timestamp};
 use pando_bson::{DocBuf, RawDoc};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What other nodes say to a command. Whether they carry the same one out twice is theirs to see to.
 pub type Peers = Box<dyn FnMut(&Target, &RawDoc) -> Result<DocBuf>>;
@@ -18,7 +18,12 @@ pub struct Record {
     pub majority: usize,
     pub locked: BTreeSet<Resource>,
     pub inside: BTreeSet<Section>,
+    /// How many calls were heard before it.
+    pub calls: usize,
 }
+
+/// A critical section: whose it is, and whether reads are blocked, too.
+pub type Sections = BTreeMap<Namespace, (DocBuf, bool)>;
 
 /// A wait for others.
 #[derive(Clone, Debug)]
@@ -37,6 +42,8 @@ pub struct Heard {
     pub body: DocBuf,
     pub at_ms: Millis,
     pub ok: bool,
+    /// Critical sections that a majority had then.
+    pub sections: Sections,
 }
 
 #[derive(Default)]
@@ -105,6 +112,25 @@ impl World {
         }
         now
     }
+    /// Critical sections as they are now.
+    pub fn sections_now(&self) -> Sections {
+        self.sections_of(self.log.len())
+    }
+    /// The same after the first records.
+    fn sections_of(&self, records: usize) -> Sections {
+        let mut now = Sections::new();
+        for r in &self.log[..records] {
+            match &r.write {
+                LocalWrite::EnterSection { ns, reason, block_reads } => {
+                    let section = now.entry(ns.clone()).or_insert((reason.clone(), false));
+                    section.1 |= block_reads;
+                }
+                LocalWrite::LeaveSection { ns, .. } => drop(now.remove(ns)),
+                _ => {}
+            }
+        }
+        now
+    }
     /// What the kit itself has found wrong.
     pub(super) fn verdict(&self) -> Result<(), String> {
         if let Some(first) = self.wrong.first() {
@@ -112,6 +138,9 @@ impl World {
         }
         if !self.locks.is_empty() || !self.inside.is_empty() {
             return Err(format!("held behind the end: {:?} {:?}", self.locks, self.inside));
+        }
+        if let Some((ns, _)) = self.sections_now().first_key_value() {
+            return Err(format!("the critical section of {ns} stays behind"));
         }
         match &self.durable {
             Some(doc) => Err(format!("the state document stays behind: {doc}")),
@@ -214,6 +243,19 @@ impl World {
                     self.wrong("the entry of a database is written while it has collections");
                 }
             }
+            LocalWrite::EnterSection { ns, reason, block_reads } => match self.sections_now().get(ns) {
+                Some((other, _)) if other != reason => {
+                    self.wrong(format!("the section of {ns} belongs to another"));
+                    return None;
+                }
+                Some((_, reads)) if *reads || !block_reads => return None,
+                _ => {}
+            },
+            LocalWrite::LeaveSection { ns, reason } => {
+                if self.sections_now().get(ns).is_none_or(|(whose, _)| whose != reason) {
+                    return None;
+                }
+            }
         }
         self.clock += 1;
         let at = OpTime::new(Timestamp::new(1000 + self.clock, 1), i64::from(self.life));
@@ -224,6 +266,7 @@ impl World {
             majority: self.majority,
             locked: self.locks.clone(),
             inside: self.inside.clone(),
+            calls: self.calls.len(),
         });
         Some(at)
     }
@@ -233,7 +276,7 @@ impl World {
         self.building.contains(ns) && !self.log.iter().any(aborted)
     }
     fn wait(&mut self, upto: OpTime, concern: Concern, timeout_ms: Millis) {
-        let have = self.log.iter().take_while(|r| r.at <= upto).count();
+        let have = self.log.iter().take_while(|r| upto.is_null() || r.at <= upto).count();
         self.majority = self.majority.max(have);
         let (locked, inside) = (self.locks.clone(), self.inside.clone());
         self.waited.push(Waited { upto, concern, timeout_ms, locked, inside });
@@ -248,6 +291,7 @@ impl World {
     }
     /// Notes a call, whether or not it arrived.
     pub(super) fn heard(&mut self, to: &Target, body: &DocBuf, ok: bool) {
-        self.calls.push(Heard { to: to.clone(), body: body.clone(), at_ms: self.now, ok });
+        let sections = self.sections_of(self.majority);
+        self.calls.push(Heard { to: to.clone(), body: body.clone(), at_ms: self.now, ok, sections });
     }
 }

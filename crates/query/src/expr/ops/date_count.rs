@@ -89,7 +89,7 @@ impl Op for DateAdd {
             })?,
             _ => n,
         };
-        Ok(Val::date(add_exactly(self.name, ms, unit, n, &zone)?))
+        Ok(Val::date(add_exactly(ms, unit, n, &zone)?))
     }
     parts!(start, unit, amount, zone);
     fn folds(&self) -> bool {

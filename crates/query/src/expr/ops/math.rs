@@ -148,13 +148,19 @@ pub(in crate::expr) fn log<'v>(args: &[Val<'v>], _: &Call<'_>) -> Result<Val<'v>
     if !is_positive(Number::Double(x.to_f64())) {
         return Err(Error::location(
             28758,
-            format!("$log's argument must be a positive number, but is {}", as_double(x)),
+            format!(
+                "$log's argument must be a positive number, but is {}",
+                Number::Double(x.to_f64()).shown()
+            ),
         ));
     }
     if !is_positive(Number::Double(base.to_f64())) || base.to_f64() == 1.0 {
         return Err(Error::location(
             28759,
-            format!("$log's base must be a positive number not equal to 1, but is {}", as_double(base)),
+            format!(
+                "$log's base must be a positive number not equal to 1, but is {}",
+                Number::Double(base.to_f64()).shown()
+            ),
         ));
     }
     Ok(Val::double(x.to_f64().ln() / base.to_f64().ln()))

@@ -240,8 +240,9 @@ fn ends(list: Elem<'_>, by_range: bool, has_unit: bool) -> Result<(Bound, Bound)
         && cmp_values(a, b).is_gt()
     {
         let shown = |b: Bound, v: Value<'_>| match b {
-            Bound::Current => "\"current\"".to_owned(),
+            Bound::Current => "0".to_owned(),
             Bound::Documents(n) => n.to_string(),
+            Bound::Range(n @ Number::Double(_)) => n.shown(),
             _ => format!("{v:#}"),
         };
         return Err(Error::location(
@@ -263,7 +264,11 @@ fn bound(v: Value<'_>, by_range: bool, has_unit: bool) -> Result<Bound> {
         _ => {}
     }
     let Some(n) = Number::of(v) else {
-        return Err(wrong("Window bounds must be 'unbounded', 'current', or a number."));
+        return Err(wrong(match v {
+            Value::String(_) => "Window bounds must be 'unbounded', 'current', or a number.",
+            _ if by_range => "Range-based bounds expression must be a number",
+            _ => "Numeric document-based bounds must be an integer",
+        }));
     };
     match (by_range, exact_i64(v).filter(|n| i32::try_from(*n).is_ok())) {
         (false, Some(n)) => Ok(Bound::Documents(n)),

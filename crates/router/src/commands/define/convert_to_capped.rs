@@ -6,7 +6,7 @@ use pando_request::ConvertToCappedArgs;
 use pando_rpc::Retry;
 
 pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let ns = req.ns()?;
+    let ns = req.ns_of_ddl()?;
     ConvertToCappedArgs::parse(&req)?;
     if router.catalog.route(&ns).await?.is_sharded() {
         let text = "You can't convertToCapped a sharded collection";

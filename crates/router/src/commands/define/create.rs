@@ -7,8 +7,10 @@ use pando_rpc::Retry;
 
 pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
-    CreateArgs::parse(&req)?;
+    let args = CreateArgs::parse(&req)?;
     ctx.arguments_read()?;
+    // `temp` is among them, which only servers may ask for.
+    args.check_form(&ns)?;
     let on = OnPrimary { ns, name: "create", creates: true, retry: Retry::NotIdempotent };
     on.run(router, ctx, &req).await.map(|reply| handed_on(&reply))
 }

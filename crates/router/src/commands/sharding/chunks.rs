@@ -63,6 +63,23 @@ fn bounded<'t>(table: &'t RoutingTable, (min, max): (&RawDoc, &RawDoc)) -> Resul
     Ok(chunk)
 }
 
+/// A key to split at as somebody names it: all fields of the shard key, none of them an array.
+fn split_key(table: &RoutingTable, middle: &RawDoc) -> Result<DocBuf> {
+    let key = &table.collection.key;
+    let mut b = DocBuilder::new();
+    for f in key.fields() {
+        match middle.get(&*f.path) {
+            None | Some(Value::Array(_)) => {
+                let pattern = key.pattern();
+                let text = format!("new split key {middle} is not valid for shard key pattern {pattern}");
+                return Err(Error::uncoded(text));
+            }
+            Some(v) => _ = b.value(&*f.path, v),
+        }
+    }
+    Ok(b.finish())
+}
+
 fn append_generation(b: &mut DocBuilder, table: &RoutingTable) {
     b.object_id("epoch", table.collection.generation.epoch);
     b.timestamp("timestamp", table.collection.generation.timestamp);
@@ -77,20 +94,21 @@ pub(in crate::commands) async fn split(router: &Router, ctx: &OpCtx, req: Reques
         return Err(Error::bad_value(text));
     }
     let (route, table) = fresh(router, &ns).await?;
-    let chunk = match (find, middle, within) {
+    let middle = middle.map(|middle| split_key(&table, middle)).transpose()?;
+    let chunk = match (find, &middle, within) {
         (Some(query), ..) => found(&table, query)?,
         (_, Some(middle), _) => at_key(&table, &table.collection.key.key_of_bound(middle)?)?,
         (_, _, Some(within)) => bounded(&table, within)?,
         _ => return Err(Error::internal("nothing says which chunk")),
     };
     let point = match middle {
-        Some(middle) => middle.to_buf(),
+        Some(middle) => middle,
         None => median(router, ctx, &ns, &table, chunk).await?,
     };
     let (min, max, shard) = (chunk.min().to_buf(), chunk.max(), chunk.shard().clone());
     if point == min {
         let text = format!("new split key {point} is a boundary key of existing chunk [{min},{max})");
-        return Err(Error::new(ErrorCode::CannotSplit, text));
+        return Err(Error::uncoded(text));
     }
     let mut b = DocBuilder::new();
     b.str("splitChunk", ns.as_str()).str("from", shard.as_str());

@@ -1,7 +1,7 @@
 //! Commands that the config servers carry out under a name of their own.
 
 use super::super::prelude::*;
-use crate::write::execute::append_majority;
+use crate::remote::envelope::append_majority;
 use pando_rpc::Retry;
 
 /// The client's command, as the config servers know it; waits for a majority.

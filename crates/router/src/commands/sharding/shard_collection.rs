@@ -2,10 +2,12 @@
 
 use super::super::define::on_primary::OnPrimary;
 use super::super::prelude::*;
+use pando_request::ShardCollectionArgs;
 use pando_routing::ShardKey;
 use pando_rpc::Retry;
 
-const OPTIONS: [&str; 7] = [
+/// What is handed on as it came, beside the key.
+const OPTIONS: [&str; 8] = [
     "unique",
     "numInitialChunks",
     "presplitHashedZones",
@@ -13,21 +15,19 @@ const OPTIONS: [&str; 7] = [
     "timeseries",
     "collectionUUID",
     "implicitlyCreateIndex",
+    "enforceUniquenessCheck",
 ];
 
 pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = Namespace::parse(req.first_str("shardCollection")?)?;
-    let key = req.body.get("key").and_then(|v| v.as_doc());
-    let key = key.ok_or_else(|| pando_command::request::missing("shardCollection", "key"))?;
-    ShardKey::parse(key)?;
+    let args = ShardCollectionArgs::parse(&req)?;
+    ShardKey::parse(args.key)?;
+    check_database(ns.db())?;
     let name = "_shardsvrCreateCollection";
     let arguments = |b: &mut DocBuilder| {
-        b.str(name, ns.coll()).raw_doc("shardKey", key);
+        b.str(name, ns.coll()).raw_doc("shardKey", args.key);
         for option in OPTIONS {
             req.body.elem(option).into_iter().for_each(|e| _ = b.elem(e));
-        }
-        if let Some(e) = req.body.elem("enforceUniquenessCheck") {
-            b.elem(e);
         }
     };
     let within = Request { db: ns.db(), ..req };
@@ -36,4 +36,14 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     let mut r = Reply::new();
     r.body.str("collectionsharded", ns.as_str());
     Ok(r)
+}
+
+/// What config servers hold, and what belongs to each set, lies there alone (SH-CAT-1).
+fn check_database(db: &str) -> Result<()> {
+    let text = match db {
+        "config" => "only special collections in the config db may be sharded".to_owned(),
+        "admin" | "local" => format!("can't shard collections in the {db} db"),
+        _ => return Ok(()),
+    };
+    Err(Error::new(ErrorCode::IllegalOperation, text))
 }

@@ -5,6 +5,7 @@
 //!  chunks: [<document of config.chunks>, ...], writeConcern: {w: "majority"}}
 //! ─► {collectionVersion: {t, e, v}}
 //! ```
+//! With `giveUp: true` it is not to be committed any more, not by a command that comes late either: `collectionVersion` is there if it was.
 
 use super::prelude::*;
 use pando_bson::fields::wrong_type;
@@ -16,9 +17,15 @@ pub(in super::super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>
     let chunks: Vec<&RawDoc> =
         req.docs(req.name, "chunks")?.ok_or_else(|| missing(req.name, "chunks"))?.collect();
     let manager = &call.config_server.manager;
+    let mut r = Reply::new();
+    if req.body.get("giveUp").is_some_and(|v| v.is_truthy()) {
+        let version = manager.give_up_collection(&call.interrupt, entry).await?;
+        call.settled().await?;
+        version.iter().for_each(|version| version.append("collectionVersion", &mut r.body));
+        return Ok(r);
+    }
     let version = manager.commit_collection(&call.interrupt, &call.client, entry, &chunks).await?;
     call.settled().await?;
-    let mut r = Reply::new();
     version.append("collectionVersion", &mut r.body);
     Ok(r)
 }

@@ -18,7 +18,7 @@ pub(in crate::commands) async fn split(server: &Server, ctx: &OpCtx, req: Reques
         Some(Value::ObjectId(epoch)) => epoch,
         _ => return Err(missing(req.name, "epoch")),
     };
-    let _locks = ddl.sharding.ddl_locks.collection(ctx.env(), ns.db(), ns.as_str()).await;
+    let _locks = ddl.lock_collection(&ns).await?;
     let mut b = DocBuilder::new();
     b.str("_configsvrCommitChunkSplit", ns.as_str()).object_id("collEpoch", epoch);
     if let Some(Value::Timestamp(at)) = req.body.get("timestamp") {
@@ -43,7 +43,7 @@ pub(in crate::commands) async fn merge(server: &Server, ctx: &OpCtx, req: Reques
     let (Some(min), Some(max)) = (ends.next(), ends.next()) else {
         return Err(missing(req.name, "bounds"));
     };
-    let _locks = ddl.sharding.ddl_locks.collection(ctx.env(), ns.db(), ns.as_str()).await;
+    let _locks = ddl.lock_collection(&ns).await?;
     ddl.sharding.refresh_anew(&ns).await?;
     let Some(table) = ddl.sharding.metadata.known(&ns).table().cloned() else {
         return Err(Error::new(ErrorCode::NamespaceNotSharded, format!("Collection {ns} is not sharded")));

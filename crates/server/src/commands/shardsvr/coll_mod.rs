@@ -7,7 +7,7 @@ use crate::commands::shardsvr::ddl::Ddl;
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
     let ddl = Ddl::new(server, ctx)?;
-    let _locks = ddl.sharding.ddl_locks.collection(ctx.env(), ns.db(), ns.as_str()).await;
+    let _locks = ddl.lock_collection(&ns).await?;
     let body = renamed(req.body, "collMod");
     // Here first: what is wrong with it is told before anybody else has done it.
     let reply = crate::commands::coll_mod::run(server, ctx, Ddl::request("collMod", req.db, &body)).await?;

@@ -3,10 +3,11 @@
 use crate::commands::prelude::*;
 use crate::commands::shardsvr::ddl::Ddl;
 use crate::commands::shardsvr::ddl::create_collection::Wanted;
-use pando_base::Uuid;
-use pando_base::limits;
+use pando_base::{Timestamp, Uuid, limits};
+use pando_bson::fields::wrong_type;
 use pando_command::request::missing;
 use pando_routing::ShardKey;
+use pando_workflows::create_collection;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
@@ -42,10 +43,10 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let makes_index = flag("implicitlyCreateIndex") != Some(false);
     let chunks = chunks.map(|n| n as usize);
     let wanted = Wanted { ns, key, unique, chunks, collation, makes_index };
-    let (uuid, version) = Ddl::new(server, ctx)?.create_collection(&wanted).await?;
+    let (ns, request) = (wanted.ns.as_str(), wanted.to_request());
+    let result = Ddl::new(server, ctx)?.coordinate(ns, create_collection::OPERATION, &request).await?;
     let mut r = Reply::new();
-    version.append("collectionVersion", &mut r.body);
-    r.body.uuid("collectionUUID", &uuid.0);
+    r.body.elems_of(&result);
     Ok(r)
 }
 
@@ -63,6 +64,16 @@ pub(in crate::commands) async fn participant(
     let options = req.body.get("options").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
     let indexes = req.body.get("indexes").and_then(|v| v.as_array()).unwrap_or(RawDoc::empty());
     server.upkeep.admission.before_write(ctx).await?;
-    Ddl::new(server, ctx)?.create_as_told(&ns, uuid, options, indexes).await?;
+    let at = number_of(&req)?;
+    Ddl::new(server, ctx)?.create_as_told(&ns, uuid, options, indexes, at).await?;
     Ok(Reply::new())
+}
+
+/// The number of the definition (see `pando_workflows::ddl`); who does not know of them sends none.
+pub(super) fn number_of(req: &Request<'_>) -> Result<Option<Timestamp>> {
+    match req.body.get("timestamp") {
+        None => Ok(None),
+        Some(Value::Timestamp(at)) => Ok(Some(at)),
+        Some(v) => Err(wrong_type(req.name, "timestamp", &v, &["timestamp"])),
+    }
 }

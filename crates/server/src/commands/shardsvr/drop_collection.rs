@@ -1,8 +1,10 @@
 //! `_shardsvrDropCollection`: a router's `drop`, for the primary shard of the database; and what other shards do for it.
 
 use crate::commands::prelude::*;
+use crate::commands::shardsvr::create_collection::number_of;
 use crate::commands::shardsvr::ddl::Ddl;
 use pando_base::Uuid;
+use pando_workflows::drop_collection;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
@@ -12,7 +14,7 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
         server.access.check_uuid(&ns, uuid)?;
     }
     server.upkeep.admission.before_write(ctx).await?;
-    Ddl::new(server, ctx)?.drop_collection(&ns).await?;
+    Ddl::new(server, ctx)?.coordinate(ns.as_str(), drop_collection::OPERATION, RawDoc::empty()).await?;
     Ok(Reply::new())
 }
 
@@ -23,6 +25,6 @@ pub(in crate::commands) async fn participant(
 ) -> Result<Reply> {
     let ns = req.ns()?;
     server.upkeep.admission.before_write(ctx).await?;
-    Ddl::new(server, ctx)?.drop_as_told(&ns).await?;
+    Ddl::new(server, ctx)?.drop_part(&ns, number_of(&req)?).await?;
     Ok(Reply::new())
 }

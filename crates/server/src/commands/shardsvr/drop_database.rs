@@ -1,11 +1,14 @@
 //! `_shardsvrDropDatabase`: a router's `dropDatabase`, for the primary shard; and what other shards do for it.
 
 use crate::commands::prelude::*;
+use crate::commands::shardsvr::create_collection::number_of;
 use crate::commands::shardsvr::ddl::Ddl;
+use pando_workflows::drop_sharded_database;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     server.upkeep.admission.before_write(ctx).await?;
-    Ddl::new(server, ctx)?.drop_database(req.db).await?;
+    let ddl = Ddl::new(server, ctx)?;
+    ddl.coordinate(req.db, drop_sharded_database::OPERATION, RawDoc::empty()).await?;
     let mut r = Reply::new();
     r.body.str("dropped", req.db);
     Ok(r)
@@ -17,6 +20,6 @@ pub(in crate::commands) async fn participant(
     req: Request<'_>,
 ) -> Result<Reply> {
     server.upkeep.admission.before_write(ctx).await?;
-    Ddl::new(server, ctx)?.drop_database_as_told(req.db).await?;
+    Ddl::new(server, ctx)?.drop_database_part(req.db, number_of(&req)?).await?;
     Ok(Reply::new())
 }

@@ -6,7 +6,7 @@ use crate::commands::shardsvr::ddl::Ddl;
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
     let ddl = Ddl::new(server, ctx)?;
-    let _locks = ddl.sharding.ddl_locks.collection(ctx.env(), ns.db(), ns.as_str()).await;
+    let _locks = ddl.lock_collection(&ns).await?;
     ddl.on_other_owners(&ns, "dropIndexes", req.body).await?;
     let body = renamed(req.body, "dropIndexes");
     crate::commands::drop_indexes::run(server, ctx, Ddl::request("dropIndexes", req.db, &body)).await

@@ -12,12 +12,7 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let target = Namespace::parse(to)?;
     let ddl = Ddl::new(server, ctx)?;
     let (first, second) = if from.as_str() <= to { (&from, &target) } else { (&target, &from) };
-    let locks = &ddl.sharding.ddl_locks;
-    let _first = locks.collection(ctx.env(), first.db(), first.as_str()).await;
-    let _second = match first == second {
-        true => None,
-        false => Some(locks.collection(ctx.env(), second.db(), second.as_str()).await),
-    };
+    let _locks = ddl.lock_collections(&[first, second]).await?;
     for ns in [&from, &target] {
         ddl.sharding.refresh_anew(ns).await?;
         if ddl.sharding.metadata.known(ns).table().is_some() {

@@ -24,12 +24,12 @@ mod terms_never_go_back;
 mod timestamps_are_in_order;
 mod votes_are_kept;
 
-pub(super) use invariant::{Invariant, Problems};
+pub(crate) use invariant::{Invariant, Problems};
 
 use super::users::concerns::Promises;
 use std::sync::{Arc, Mutex};
 
-pub(super) fn all(promises: &Arc<Mutex<Promises>>) -> Vec<Box<dyn Invariant>> {
+pub(crate) fn all(promises: &Arc<Mutex<Promises>>) -> Vec<Box<dyn Invariant>> {
     vec![
         Box::new(one_leader_a_term::Rule::default()),
         Box::new(one_vote_a_term::Rule::default()),

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Ids whose insert was acknowledged.
-pub(in crate::set) type Acknowledged = BTreeSet<i64>;
+pub(crate) type Acknowledged = BTreeSet<i64>;
 
 /// One user: inserts one document after another, each acknowledged by a majority.
-pub(in crate::set) async fn write(
+pub(crate) async fn write(
     env: Env,
     addrs: Vec<String>,
     (user, pause_ms): (i64, u64),
@@ -46,7 +46,7 @@ pub(in crate::set) async fn write(
 }
 
 /// What is missing at a primary.
-pub(in crate::set) async fn check(c: &mut Client, acknowledged: &Mutex<Acknowledged>) -> Vec<String> {
+pub(crate) async fn check(c: &mut Client, acknowledged: &Mutex<Acknowledged>) -> Vec<String> {
     let mut found = BTreeSet::new();
     let mut body = doc! { "find": "acked", "batchSize": 5000, "$db": "d" }.to_raw();
     loop {

@@ -13,12 +13,7 @@ const COLLECTIONS: [&str; 4] = ["a", "b", "c", "cap"];
 const KEYS: u64 = 40;
 
 /// One user, who writes wherever the primary is.
-pub(in crate::set) async fn write(
-    env: Env,
-    addrs: Vec<String>,
-    (user, pause_ms): (u64, u64),
-    stop: Arc<AtomicBool>,
-) {
+pub(crate) async fn write(env: Env, addrs: Vec<String>, (user, pause_ms): (u64, u64), stop: Arc<AtomicBool>) {
     let mut txn = 0i64;
     while !stop.load(Relaxed) {
         let at = primary_of(&env, &addrs).await;

@@ -18,13 +18,13 @@ const LISTS: u64 = 4;
 const TRANSACTIONS_A_SET: usize = 60;
 
 #[derive(Default)]
-pub(in crate::set) struct Appends {
+pub(crate) struct Appends {
     history: History,
     elements: u64,
 }
 
 impl Appends {
-    pub(in crate::set) fn committed(&self) -> usize {
+    pub(crate) fn committed(&self) -> usize {
         self.history.txns.iter().filter(|t| t.outcome == Outcome::Committed).count()
     }
     fn lists(&self) -> u64 {
@@ -32,7 +32,7 @@ impl Appends {
     }
 }
 
-pub(in crate::set) async fn run(place: Place, appends: Arc<Mutex<Appends>>) {
+pub(crate) async fn run(place: Place, appends: Arc<Mutex<Appends>>) {
     let mut user = User { session: Session::new(place.user, 11), c: Caller::new(place), seen: None, appends };
     while !user.c.stopped() {
         let done = if user.c.below(3) == 0 { user.look().await } else { user.transaction().await };
@@ -144,7 +144,7 @@ fn elements(doc: Option<&DocBuf>) -> Vec<u64> {
 }
 
 /// What is wrong with the lists, seen from a primary.
-pub(in crate::set) async fn check(c: &mut Client, appends: &Mutex<Appends>) -> Vec<String> {
+pub(crate) async fn check(c: &mut Client, appends: &Mutex<Appends>) -> Vec<String> {
     let mut history = lock(appends).history.clone();
     let lists = lock(appends).lists() + LISTS;
     for list in 0..lists {

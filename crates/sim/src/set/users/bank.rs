@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 const ACCOUNTS: u64 = 5;
 
 #[derive(Default)]
-pub(in crate::set) struct Bank {
+pub(crate) struct Bank {
     committed: BTreeSet<i64>,
     /// Told to be unknown by a primary with a majority behind it.
     unknown: BTreeSet<i64>,
@@ -22,12 +22,12 @@ pub(in crate::set) struct Bank {
 }
 
 impl Bank {
-    pub(in crate::set) fn transfers(&self) -> usize {
+    pub(crate) fn transfers(&self) -> usize {
         self.committed.len()
     }
 }
 
-pub(in crate::set) async fn run(place: Place, bank: Arc<Mutex<Bank>>) {
+pub(crate) async fn run(place: Place, bank: Arc<Mutex<Bank>>) {
     let mut session = Session::new(place.user, 9);
     let mut c = Caller::new(place);
     while !c.stopped() {
@@ -66,7 +66,7 @@ async fn transfer(c: &mut Caller, session: &Session, bank: &Mutex<Bank>) {
         }
     }
     let ended = match c.below(3) {
-        0 => {
+        0 if !c.is_routed() => {
             let gives_up = c.below(4) == 0;
             session.commit_in_two_phases(c, gives_up).await
         }
@@ -109,7 +109,7 @@ async fn look(c: &mut Caller, bank: &Mutex<Bank>) {
 }
 
 /// What is wrong with the bank at a primary.
-pub(in crate::set) async fn check(c: &mut Client, bank: &Mutex<Bank>) -> Vec<String> {
+pub(crate) async fn check(c: &mut Client, bank: &Mutex<Bank>) -> Vec<String> {
     let mut all = Vec::new();
     for coll in ["accounts", "receipts"] {
         let reply = c.command(&find(coll, "local")).await;

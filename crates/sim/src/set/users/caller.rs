@@ -14,15 +14,17 @@ const PATIENCE: Duration = Duration::from_secs(12);
 
 /// What every user is given.
 #[derive(Clone)]
-pub(in crate::set) struct Place {
-    pub(in crate::set) env: Env,
-    pub(in crate::set) addrs: Vec<String>,
-    pub(in crate::set) user: i64,
-    pub(in crate::set) pause_ms: u64,
-    pub(in crate::set) stop: Arc<AtomicBool>,
+pub(crate) struct Place {
+    pub(crate) env: Env,
+    pub(crate) addrs: Vec<String>,
+    pub(crate) user: i64,
+    pub(crate) pause_ms: u64,
+    pub(crate) stop: Arc<AtomicBool>,
+    /// The addresses are routers': each may be asked for everything, and none of them prepares transactions.
+    pub(crate) routed: bool,
 }
 
-pub(super) struct Caller {
+pub(crate) struct Caller {
     place: Place,
     connected: Option<(usize, Client)>,
     primary: Option<usize>,
@@ -30,29 +32,32 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    pub(super) fn new(place: Place) -> Caller {
+    pub(crate) fn new(place: Place) -> Caller {
         Caller { place, connected: None, primary: None, txn: 0 }
     }
-    pub(super) fn below(&self, n: u64) -> u64 {
+    pub(crate) fn below(&self, n: u64) -> u64 {
         self.place.env.rng.next_u64() % n
     }
-    pub(super) fn now(&self) -> Duration {
+    pub(crate) fn now(&self) -> Duration {
         self.place.env.clock.mono()
     }
-    pub(super) fn stopped(&self) -> bool {
+    pub(crate) fn stopped(&self) -> bool {
         self.place.stop.load(Relaxed)
     }
-    pub(super) fn anyone(&self) -> usize {
+    pub(crate) fn is_routed(&self) -> bool {
+        self.place.routed
+    }
+    pub(crate) fn anyone(&self) -> usize {
         self.below(self.place.addrs.len() as u64) as usize
     }
     /// Between two commands.
-    pub(super) async fn pause(&mut self) {
+    pub(crate) async fn pause(&mut self) {
         let ms = self.below(self.place.pause_ms * 2);
         self.place.env.clock.sleep(Duration::from_millis(ms)).await;
     }
 
     /// The reply of a member; `None` when nobody knows what became of the command.
-    pub(super) async fn ask(&mut self, at: usize, body: &DocBuf) -> Option<DocBuf> {
+    pub(crate) async fn ask(&mut self, at: usize, body: &DocBuf) -> Option<DocBuf> {
         let kept = self.connected.take().filter(|(who, _)| *who == at);
         let env = self.place.env.clone();
         let addr = self.place.addrs[at].clone();
@@ -69,11 +74,11 @@ impl Caller {
         Some(reply)
     }
     /// The reply of the primary.
-    pub(super) async fn ask_primary(&mut self, body: &DocBuf) -> Option<DocBuf> {
+    pub(crate) async fn ask_primary(&mut self, body: &DocBuf) -> Option<DocBuf> {
         self.ask_primary_at(body).await.map(|(_, reply)| reply)
     }
     /// The same, and who that was.
-    pub(super) async fn ask_primary_at(&mut self, body: &DocBuf) -> Option<(usize, DocBuf)> {
+    pub(crate) async fn ask_primary_at(&mut self, body: &DocBuf) -> Option<(usize, DocBuf)> {
         let (env, addrs) = (self.place.env.clone(), self.place.addrs.clone());
         let at = match self.primary {
             Some(at) => at,
@@ -86,7 +91,7 @@ impl Caller {
     }
 
     /// Session and number for the next retryable write.
-    pub(super) fn next_txn(&mut self) -> impl Fn(&mut Document) + use<> {
+    pub(crate) fn next_txn(&mut self) -> impl Fn(&mut Document) + use<> {
         self.txn += 1;
         let (txn, user) = (self.txn, self.place.user);
         move |body: &mut Document| {
@@ -100,25 +105,25 @@ impl Caller {
     }
 }
 
-pub(super) fn majority() -> Document {
+pub(crate) fn majority() -> Document {
     doc! { "w": "majority", "wtimeout": 8000 }
 }
 
 /// Acknowledged in full.
-pub(super) fn is_done(reply: &RawDoc) -> bool {
+pub(crate) fn is_done(reply: &RawDoc) -> bool {
     reply.get("ok").is_some_and(|v| v.is_truthy())
         && reply.get("writeConcernError").is_none()
         && reply.get("writeErrors").is_none()
 }
 
 /// Where an acknowledged write stands in the log.
-pub(super) fn op_time(reply: &RawDoc) -> Option<OpTime> {
+pub(crate) fn op_time(reply: &RawDoc) -> Option<OpTime> {
     let at = reply.get("opTime")?.as_doc()?;
     let Value::Timestamp(ts) = at.get("ts")? else { return None };
     Some(OpTime::new(ts, at.get("t")?.as_i64()?))
 }
 
-pub(super) fn operation_time(reply: &RawDoc) -> Option<Timestamp> {
+pub(crate) fn operation_time(reply: &RawDoc) -> Option<Timestamp> {
     match reply.get("operationTime")? {
         Value::Timestamp(ts) => Some(ts),
         _ => None,
@@ -126,7 +131,7 @@ pub(super) fn operation_time(reply: &RawDoc) -> Option<Timestamp> {
 }
 
 /// Documents of a first batch.
-pub(super) fn docs(reply: &RawDoc) -> Option<Vec<DocBuf>> {
+pub(crate) fn docs(reply: &RawDoc) -> Option<Vec<DocBuf>> {
     let batch = reply.get_path("cursor.firstBatch")?.as_array()?;
     Some(batch.iter().filter_map(|e| e.value().as_doc().map(RawDoc::to_buf)).collect())
 }

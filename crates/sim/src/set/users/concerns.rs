@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Where an acknowledged entry must be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::set) enum Where {
+pub(crate) enum Where {
     /// With the member that was asked, and so many in all.
     Members(usize),
     /// With members at even and at odd places.
@@ -20,20 +20,20 @@ pub(in crate::set) enum Where {
 
 /// What a reply has promised.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::set) struct Promise {
-    pub(in crate::set) at: OpTime,
-    pub(in crate::set) asked: usize,
-    pub(in crate::set) held: Where,
+pub(crate) struct Promise {
+    pub(crate) at: OpTime,
+    pub(crate) asked: usize,
+    pub(crate) held: Where,
     /// On their disks.
-    pub(in crate::set) on_disk: bool,
+    pub(crate) on_disk: bool,
     /// When the command was sent.
-    pub(in crate::set) sent: Duration,
+    pub(crate) sent: Duration,
 }
 
 /// Promises since they were last looked at.
-pub(in crate::set) type Promises = Vec<Promise>;
+pub(crate) type Promises = Vec<Promise>;
 
-pub(in crate::set) async fn run(place: Place, data_bearing: usize, promises: Arc<Mutex<Promises>>) {
+pub(crate) async fn run(place: Place, data_bearing: usize, promises: Arc<Mutex<Promises>>) {
     let user = place.user;
     let mut c = Caller::new(place);
     let mut n = 0;

@@ -19,11 +19,11 @@ const ELEMENTS: i64 = 60;
 const DUPLICATE_KEY: i64 = 11000;
 
 #[derive(Default)]
-pub(in crate::set) struct Late {
+pub(crate) struct Late {
     /// Acknowledged by list.
     acknowledged: BTreeMap<i64, BTreeSet<i64>>,
     problems: Vec<String>,
-    pub(in crate::set) repeated: usize,
+    pub(crate) repeated: usize,
 }
 
 /// A statement that was acknowledged, and when it is sent again.
@@ -32,7 +32,7 @@ struct Old {
     body: DocBuf,
 }
 
-pub(in crate::set) async fn run(place: Place, late: Arc<Mutex<Late>>) {
+pub(crate) async fn run(place: Place, late: Arc<Mutex<Late>>) {
     let user = place.user;
     let mut c = Caller::new(place);
     let mut sessions: VecDeque<(i64, Option<Old>)> = (0..SESSIONS as i64).map(|s| (s, None)).collect();
@@ -123,7 +123,7 @@ fn note_double(reply: &RawDoc, late: &Mutex<Late>) {
 }
 
 /// What is wrong with the lists at a primary.
-pub(in crate::set) async fn check(c: &mut Client, late: &Mutex<Late>) -> Vec<String> {
+pub(crate) async fn check(c: &mut Client, late: &Mutex<Late>) -> Vec<String> {
     let owed = lock(late).acknowledged.clone();
     let mut problems = lock(late).problems.clone();
     for (list, owed) in owed {

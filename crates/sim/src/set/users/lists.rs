@@ -15,18 +15,18 @@ const APPENDS_A_LIST: usize = 60;
 const TRIES_MAX: u32 = 40;
 
 #[derive(Default)]
-pub(in crate::set) struct Lists {
+pub(crate) struct Lists {
     begun: usize,
     acknowledged: BTreeMap<i64, BTreeSet<i64>>,
     /// What majority reads have shown.
     seen: BTreeMap<i64, BTreeSet<Vec<i64>>>,
     /// Where acknowledged appends stand in the log.
-    pub(in crate::set) op_times: Vec<OpTime>,
+    pub(crate) op_times: Vec<OpTime>,
     problems: Vec<String>,
-    pub(in crate::set) reads: usize,
+    pub(crate) reads: usize,
 }
 
-pub(in crate::set) async fn run(place: Place, lists: Arc<Mutex<Lists>>) {
+pub(crate) async fn run(place: Place, lists: Arc<Mutex<Lists>>) {
     let user = place.user;
     let mut c = Caller::new(place);
     let mut n = 0;
@@ -118,7 +118,7 @@ async fn look_after(
 }
 
 /// What is wrong with the lists at a primary.
-pub(in crate::set) async fn check(c: &mut Client, lists: &Mutex<Lists>) -> Vec<String> {
+pub(crate) async fn check(c: &mut Client, lists: &Mutex<Lists>) -> Vec<String> {
     let last = (lock(lists).begun / APPENDS_A_LIST) as i64;
     let mut now = BTreeMap::new();
     for list in 0..=last {

@@ -13,22 +13,22 @@ const COMMANDS_A_KEY: usize = 40;
 
 /// All commands by key.
 #[derive(Default)]
-pub(in crate::set) struct History {
+pub(crate) struct History {
     keys: BTreeMap<usize, Vec<Command>>,
     begun: usize,
 }
 
 impl History {
-    pub(in crate::set) fn problems(&self) -> Vec<String> {
+    pub(crate) fn problems(&self) -> Vec<String> {
         let wrong = self.keys.iter().filter(|(_, h)| !is_linearizable(h));
         wrong.map(|(key, h)| format!("register {key} is not linearizable: {h:?}")).take(2).collect()
     }
-    pub(in crate::set) fn commands(&self) -> usize {
+    pub(crate) fn commands(&self) -> usize {
         self.keys.values().map(Vec::len).sum()
     }
 }
 
-pub(in crate::set) async fn run(place: Place, history: Arc<Mutex<History>>) {
+pub(crate) async fn run(place: Place, history: Arc<Mutex<History>>) {
     let user = place.user;
     let mut c = Caller::new(place);
     let mut n = 0;

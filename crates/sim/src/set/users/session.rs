@@ -6,14 +6,14 @@ use pando_bson::{Binary, Bson, DocBuf, Document, RawDoc, Value, doc};
 
 const TRIES_MAX: u32 = 40;
 
-pub(super) struct Session {
+pub(crate) struct Session {
     id: Vec<u8>,
-    pub(super) user: i64,
+    pub(crate) user: i64,
     /// Of the transaction under way.
-    pub(super) number: i64,
+    pub(crate) number: i64,
 }
 
-pub(super) enum Ended {
+pub(crate) enum Ended {
     /// At this operation time, by a majority.
     Committed(Option<Timestamp>),
     /// `TransientTransactionError`, with a majority behind it: begin anew, nothing of this one will ever be seen.
@@ -26,14 +26,14 @@ pub(super) enum Ended {
 
 impl Session {
     /// Users' sessions of one kind have a number in common.
-    pub(super) fn new(user: i64, kind: u8) -> Session {
+    pub(crate) fn new(user: i64, kind: u8) -> Session {
         let mut id = vec![kind; 16];
         id[..8].copy_from_slice(&user.to_le_bytes());
         Session { id, user, number: 0 }
     }
 
     /// A command of the transaction; `start` says it is the first one and under which read concern.
-    pub(super) fn within(&self, mut body: Document, db: &str, start: Option<Document>) -> DocBuf {
+    pub(crate) fn within(&self, mut body: Document, db: &str, start: Option<Document>) -> DocBuf {
         let mut lsid = Document::new();
         lsid.push("id", Bson::Binary(Binary { subtype: 4, bytes: self.id.clone() }));
         body.push("lsid", lsid);
@@ -48,7 +48,7 @@ impl Session {
     }
 
     /// Asks again until somebody knows.
-    pub(super) async fn commit(&self, c: &mut Caller) -> Ended {
+    pub(crate) async fn commit(&self, c: &mut Caller) -> Ended {
         let mut commit = doc! { "commitTransaction": 1 };
         commit.push("writeConcern", majority());
         let commit = self.within(commit, "admin", None);
@@ -59,6 +59,7 @@ impl Session {
             match c.ask_primary(&commit).await {
                 Some(reply) if is_done(&reply) => return Ended::Committed(operation_time(&reply)),
                 Some(reply) if is_unknown(&reply) => return Ended::Unknown,
+                Some(reply) if is_another_routers(&reply) => return Ended::NobodyKnows,
                 _ => c.pause().await,
             }
         }
@@ -68,7 +69,7 @@ impl Session {
 
 impl Session {
     /// Prepares, and decides as a coordinator does: what is decided is said again until it is done.
-    pub(super) async fn commit_in_two_phases(&self, c: &mut Caller, gives_up: bool) -> Ended {
+    pub(crate) async fn commit_in_two_phases(&self, c: &mut Caller, gives_up: bool) -> Ended {
         let Some(at) = self.prepare(c).await.filter(|_| !gives_up) else {
             let told = self.decide(c, doc! { "abortTransaction": 1 }).await;
             return if told.is_some() { Ended::Unknown } else { Ended::NobodyKnows };
@@ -114,6 +115,10 @@ impl Session {
     }
 }
 
+/// A router was asked that had not begun it, or has forgotten that it did.
+fn is_another_routers(reply: &RawDoc) -> bool {
+    reply.get("code").and_then(|v| v.as_i64()) == Some(50940)
+}
 fn is_unknown(reply: &RawDoc) -> bool {
     let labels = reply.get("errorLabels").and_then(|v| v.as_array());
     let transient = Some("TransientTransactionError");

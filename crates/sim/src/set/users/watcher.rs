@@ -26,7 +26,7 @@ const LISTS: [&str; 2] = ["lists", "appends"];
 const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
-pub(in crate::set) struct Watched {
+pub(crate) struct Watched {
     changes: Vec<Change>,
     /// Not shown: from the first on, before the second.
     missed: Vec<(Timestamp, Timestamp)>,
@@ -35,7 +35,7 @@ pub(in crate::set) struct Watched {
     /// To be read up to here.
     goal: Option<Timestamp>,
     reached: bool,
-    pub(in crate::set) resumed: usize,
+    pub(crate) resumed: usize,
     /// Which of [`LISTS`], its `_id`, what was appended.
     lists: BTreeMap<(usize, i64), Vec<u64>>,
     end: BTreeMap<(usize, i64), Vec<u64>>,
@@ -43,10 +43,10 @@ pub(in crate::set) struct Watched {
 }
 
 impl Watched {
-    pub(in crate::set) fn events(&self) -> usize {
+    pub(crate) fn events(&self) -> usize {
         self.changes.len()
     }
-    pub(in crate::set) fn begun_anew(&self) -> usize {
+    pub(crate) fn begun_anew(&self) -> usize {
         self.missed.len()
     }
     fn is_missed(&self, at: Timestamp) -> bool {
@@ -99,7 +99,7 @@ fn elements(list: &RawDoc) -> impl Iterator<Item = u64> + '_ {
     list.iter().filter_map(|e| Some(e.value().as_i64()? as u64))
 }
 
-pub(in crate::set) async fn run(place: Place, watched: Arc<Mutex<Watched>>) {
+pub(crate) async fn run(place: Place, watched: Arc<Mutex<Watched>>) {
     let env = place.env.clone();
     let c = Caller::new(place);
     let mut w = Watcher { c, watched, token: None, anew: false, cursor: None, lost: 0, text: String::new() };
@@ -251,7 +251,7 @@ fn time_of(token: &RawDoc) -> Option<Timestamp> {
 }
 
 /// Waits until the stream has shown all that the primary `c` has applied, and reads the lists there.
-pub(in crate::set) async fn catch_up(
+pub(crate) async fn catch_up(
     env: &Env,
     c: &mut Client,
     watched: &Mutex<Watched>,
@@ -283,7 +283,7 @@ pub(in crate::set) async fn catch_up(
 }
 
 /// What was shown and not committed, or the other way round.
-pub(in crate::set) fn judge(w: &Watched, expected: &Expected) -> Vec<String> {
+pub(crate) fn judge(w: &Watched, expected: &Expected) -> Vec<String> {
     let mut problems = w.problems.clone();
     problems.truncate(10);
     let Some(goal) = w.goal else { return problems };

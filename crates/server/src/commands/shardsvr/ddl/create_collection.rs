@@ -1,17 +1,17 @@
-//! `shardCollection` on the primary shard of the database (SH-DDL-7): the collection and its index here and on all shards that begin with
-//! a part, then chunks and entry on the config servers.
+//! What the primary shard of the database has to do for `shardCollection` (SH-DDL-7): whether it can be done, the collection and its
+//! index here, and what the collection will be. The order of things is `pando_workflows::create_collection`'s.
 
-use super::section::CriticalSection;
-use super::{Ddl, append_majority};
+use super::Ddl;
 use crate::commands;
 use pando_access::{Collection, Index};
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
-use pando_bson::{DocBuilder, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_fleet::Shards;
 use pando_metadata_cache::Ask;
 use pando_routing::initial::Beginning;
 use pando_routing::zones::{ZoneRange, Zones};
-use pando_routing::{Chunk, ChunkVersion, CollectionEntry, Generation, ShardId, ShardKey};
-use std::collections::BTreeMap;
+use pando_routing::{Chunk, CollectionEntry, Generation, ShardId, ShardKey};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is asked for.
@@ -30,39 +30,98 @@ fn invalid(text: String) -> Error {
     Error::new(ErrorCode::InvalidOptions, text)
 }
 
-impl Ddl<'_> {
-    /// Returns what the collection is from now on; the same request once more finds it so.
-    pub(crate) async fn create_collection(&self, wanted: &Wanted<'_>) -> Result<(Uuid, ChunkVersion)> {
-        let ns = &wanted.ns;
-        let _locks = self.sharding.ddl_locks.collection(self.ctx.env(), ns.db(), ns.as_str()).await;
-        self.sharding.refresh_anew(ns).await?;
-        if let Some(table) = self.sharding.metadata.known(ns).table() {
-            return already(&table.collection, wanted).map(|uuid| (uuid, table.version()));
+impl<'a> Wanted<'a> {
+    /// As [`Wanted::to_request`] has written it into a coordinator's state.
+    pub(super) fn of_state(ns: &Namespace, body: &'a RawDoc) -> Result<Wanted<'a>> {
+        let lost = || Error::internal(format!("a coordinator's state without a request: {body}"));
+        let request = body.get("request").and_then(|v| v.as_doc()).ok_or_else(lost)?;
+        let key = request.get("shardKey").and_then(|v| v.as_doc()).ok_or_else(lost)?;
+        let flag = |name: &str| request.get(name).is_some_and(|v| v.is_truthy());
+        let chunks = request.get("numInitialChunks").and_then(|v| v.as_i64());
+        Ok(Wanted {
+            ns: ns.clone(),
+            key: ShardKey::parse(key)?,
+            unique: flag("unique"),
+            chunks: chunks.map(|n| n as usize),
+            collation: request.get("collation").and_then(|v| v.as_doc()),
+            makes_index: flag("implicitlyCreateIndex"),
+        })
+    }
+    /// What two requests must have in common to be one.
+    pub(crate) fn to_request(&self) -> DocBuf {
+        let mut b = DocBuilder::new();
+        b.raw_doc("shardKey", self.key.pattern()).bool("unique", self.unique);
+        if let Some(n) = self.chunks {
+            b.i64("numInitialChunks", n as i64);
         }
-        let before = self.own_collection(wanted)?;
-        let section = CriticalSection::enter(self, ns).await;
-        if before.is_none() {
+        if let Some(collation) = self.collation {
+            b.raw_doc("collation", collation);
+        }
+        b.bool("implicitlyCreateIndex", self.makes_index);
+        b.finish()
+    }
+}
+
+impl Ddl<'_> {
+    /// Whether the collection can be sharded so: nothing, or `{already: {collectionVersion, collectionUUID}}` where it is.
+    pub(super) async fn check_create(&self, wanted: &Wanted<'_>) -> Result<DocBuf> {
+        self.sharding.refresh_anew(&wanted.ns).await?;
+        let mut b = DocBuilder::new();
+        match self.sharding.metadata.known(&wanted.ns).table() {
+            Some(table) => {
+                let uuid = already(&table.collection, wanted)?;
+                b.doc("already", |d| {
+                    table.version().append("collectionVersion", d);
+                    d.uuid("collectionUUID", &uuid.0);
+                });
+            }
+            None => drop(self.own_collection(wanted)?),
+        }
+        Ok(b.finish())
+    }
+
+    /// Makes collection and index here, and decides what the collection will be: `{collection, chunks, options, indexes, shards}`. Nobody
+    /// writes meanwhile.
+    pub(super) async fn make_collection(&self, wanted: &Wanted<'_>) -> Result<DocBuf> {
+        let ns = &wanted.ns;
+        if self.own_collection(wanted)?.is_none() {
             self.create_here(ns).await?;
         }
         let coll = self.own_collection(wanted)?;
         let coll = coll.ok_or_else(|| Error::internal("a collection was made and is not there"))?;
         let is_empty = self.server.access.internal_collections().first(ns)?.is_none();
         self.ensure_index(&coll, wanted, is_empty).await?;
-        self.committed().await?;
+        // The config servers are asked before: the number is above all times that they have heard of.
+        let shards = self.cluster.catalog.refresh_shards().await?;
+        self.server.replication.await_majority(self.server.replication.last_applied()).await?;
         let at = self.server.replication.note("a collection is sharded", ns.as_str())?;
-        let chunks = self.first_chunks(wanted, is_empty, at).await?;
-        let mut owners: Vec<ShardId> = chunks.iter().map(|c| c.shard.clone()).collect();
-        owners.sort();
-        owners.dedup();
+        let chunks = self.first_chunks(wanted, is_empty, at, &shards).await?;
         let coll = self.own_collection(wanted)?.unwrap_or(coll);
-        self.create_elsewhere(&owners, &coll).await?;
         let epoch = crate::object_id::new_object_id(self.ctx.env());
-        let entry = entry_of(wanted, Generation { epoch, timestamp: at }, coll.uuid, self);
-        let version = self.commit_collection(&entry, &chunks).await?;
-        self.sharding.refresh_anew(ns).await?;
-        section.settled();
-        self.tell(&owners, ns.as_str()).await;
-        Ok((coll.uuid, version))
+        let entry = entry_of(wanted, Generation { epoch, timestamp: at }, &coll, self);
+        Ok(self.definition(&entry, &chunks, &coll))
+    }
+    fn definition(&self, entry: &CollectionEntry, chunks: &[Chunk], coll: &Collection) -> DocBuf {
+        let owners: BTreeSet<&str> = chunks.iter().map(|c| c.shard.as_str()).collect();
+        let mut b = DocBuilder::new();
+        b.raw_doc("collection", &entry.to_doc());
+        b.array("chunks", |list| {
+            for chunk in chunks {
+                list.raw_doc(&chunk.to_doc(entry.uuid));
+            }
+        });
+        b.raw_doc("options", &coll.options.to_doc());
+        b.array("indexes", |list| {
+            for index in coll.ready_indexes() {
+                list.raw_doc(&index.spec.doc);
+            }
+        });
+        b.array("shards", |list| {
+            for shard in owners.into_iter().filter(|id| *id != self.own_id().as_str()) {
+                list.str(shard);
+            }
+        });
+        b.finish()
     }
 
     /// The collection as it is here, if it is of a kind that can be sharded.
@@ -131,8 +190,8 @@ impl Ddl<'_> {
         wanted: &Wanted<'_>,
         is_empty: bool,
         at: pando_base::Timestamp,
+        shards: &Shards,
     ) -> Result<Vec<Chunk>> {
-        let shards = self.cluster.catalog.refresh_shards().await?;
         let mut filter = DocBuilder::new();
         filter.str("ns", wanted.ns.as_str());
         let tags = self.cluster.catalog.read(&Ask::of("tags", filter.finish())).await?;
@@ -159,41 +218,6 @@ impl Ddl<'_> {
             at,
         };
         beginning.chunks()
-    }
-
-    /// The collection as it is here, on the others that begin with a part.
-    async fn create_elsewhere(&self, owners: &[ShardId], coll: &Collection) -> Result<()> {
-        let mut b = DocBuilder::new();
-        b.str("_shardsvrCreateCollectionParticipant", coll.ns.coll());
-        b.uuid("collectionUUID", &coll.uuid.0);
-        b.raw_doc("options", &coll.options.to_doc());
-        b.array("indexes", |list| {
-            for index in coll.ready_indexes() {
-                list.raw_doc(&index.spec.doc);
-            }
-        });
-        append_majority(&mut b);
-        b.str("$db", coll.ns.db());
-        let body = b.finish();
-        for shard in owners.iter().filter(|id| *id != self.own_id()) {
-            self.on_shard(shard, &body).await?;
-        }
-        Ok(())
-    }
-
-    async fn commit_collection(&self, entry: &CollectionEntry, chunks: &[Chunk]) -> Result<ChunkVersion> {
-        let mut b = DocBuilder::new();
-        b.i32("_configsvrCommitShardCollection", 1).raw_doc("collection", &entry.to_doc());
-        b.array("chunks", |list| {
-            for chunk in chunks {
-                list.raw_doc(&chunk.to_doc(entry.uuid));
-            }
-        });
-        append_majority(&mut b);
-        b.str("$db", "admin");
-        let reply = self.on_config(&b.finish()).await?;
-        let version = reply.get("collectionVersion").unwrap_or(Value::Null);
-        ChunkVersion::parse_argument(&version)
     }
 }
 
@@ -254,15 +278,19 @@ fn index_name(key: &ShardKey) -> String {
     key.pattern().iter().map(part).collect::<Vec<_>>().join("_")
 }
 
-fn entry_of(wanted: &Wanted<'_>, generation: Generation, uuid: Uuid, ddl: &Ddl<'_>) -> CollectionEntry {
-    let coll = ddl.server.access.definitions().collection(&wanted.ns).cloned();
+fn entry_of(
+    wanted: &Wanted<'_>,
+    generation: Generation,
+    coll: &Collection,
+    ddl: &Ddl<'_>,
+) -> CollectionEntry {
     CollectionEntry {
         ns: wanted.ns.to_string(),
         generation,
-        uuid,
+        uuid: coll.uuid,
         key: wanted.key.clone(),
         unique: wanted.unique,
-        default_collation: coll.and_then(|c| c.options.collation.clone()),
+        default_collation: coll.options.collation.clone(),
         last_mod_ms: ddl.ctx.env().clock.wall_ms(),
         max_chunk_bytes: None,
         no_balance: false,

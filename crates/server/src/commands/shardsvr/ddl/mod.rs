@@ -1,33 +1,35 @@
 //! Definitions that concern several shards, as the primary shard of their database coordinates them (SH-DDL-1).
 //!
 //! ```text
-//!   router ─► _shardsvr… on the primary shard ─► DDL lock ─► other shards: _shardsvr…Participant
-//!                                                       └─► config servers: _configsvrCommit… (one transaction)
-//!                                                       └─► everybody who takes part reads the new metadata
+//!   router ─► _shardsvr… on the primary shard ─► workflow (pando_workflows): state document, DDL locks, critical section
+//!                                                  ├─► steps here: own_step
+//!                                                  ├─► other shards: _shardsvr…Participant
+//!                                                  └─► config servers: _configsvrCommit… (one transaction)
 //! ```
-//! What the cluster believes changes with the commit on the config servers, and with nothing else: before it a definition that was cut off
-//! leaves collections that nobody routes to, which the next attempt takes over.
+//! What the cluster believes changes with the commit on the config servers, and with nothing else. A workflow that was begun goes on
+//! on the next primary, whoever waits for it.
 //!
-//! * [`create_collection`], [`drop_collection`], [`drop_database`], [`everywhere`] — one definition each;
-//! * [`participant`] — what other shards do.
+//! * [`coordinate`] — the command that begins one, or joins it, and waits for its result;
+//! * [`steps`], [`create_collection`], [`drop_database`] — what this shard does for them;
+//! * [`participant`] — what other shards do;
+//! * [`everywhere`] — changes without a state document: `collMod`, `dropIndexes`.
 
+pub(crate) mod coordinate;
 pub(crate) mod create_collection;
-pub(crate) mod drop_collection;
 pub(crate) mod drop_database;
 pub(crate) mod everywhere;
 pub(crate) mod participant;
-pub(crate) mod section;
+pub(crate) mod steps;
 
 use crate::Server;
 use crate::sharding::{Cluster, Sharding};
-use pando_base::{Error, ErrorCode, Result};
+use pando_access::Guard;
+use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::concern::Provenance;
 use pando_command::{OpCtx, Request, W, WriteConcern};
-use pando_env::Component;
-use pando_monitor::ReadPreference;
 use pando_routing::ShardId;
-use pando_rpc::Retry;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// One definition under way.
@@ -52,16 +54,32 @@ impl<'a> Ddl<'a> {
     }
     /// A command to the config servers' primary.
     pub(crate) async fn on_config(&self, body: &RawDoc) -> Result<DocBuf> {
-        let call = self.cluster.catalog.config.command(body, Retry::Idempotent);
-        acknowledged(self.ctx.interruptible(call).await??)
+        self.ctx.interruptible(self.cluster.on_config(body)).await?
     }
     /// A command to another shard's primary.
     pub(crate) async fn on_shard(&self, shard: &ShardId, body: &RawDoc) -> Result<DocBuf> {
-        let set = self.cluster.catalog.set_of(shard).await?;
-        let primary = ReadPreference::default();
-        let limit = pando_metadata_cache::limit();
-        let call = self.cluster.fleet.call(&set, &primary, body, &[], Retry::Idempotent, limit);
-        acknowledged(self.ctx.interruptible(call).await??.reply)
+        self.ctx.interruptible(self.cluster.on_shard(shard, body)).await?
+    }
+    /// DDL locks of a collection, for a definition without a workflow. Those of workflows that were found at the step-up come first.
+    pub(crate) async fn lock_collection(&self, ns: &Namespace) -> Result<Vec<Guard>> {
+        self.lock_collections(&[ns]).await
+    }
+    /// The same of several, first all databases, each once, since whoever drops one may already wait for it.
+    pub(crate) async fn lock_collections(&self, names: &[&Namespace]) -> Result<Vec<Guard>> {
+        if let Some(services) = self.server.replication.services() {
+            self.ctx.interruptible(services.host.ready()).await??;
+        }
+        let (env, locks) = (self.ctx.env(), &self.sharding.ddl_locks);
+        let databases: BTreeSet<&str> = names.iter().map(|ns| ns.db()).collect();
+        let collections: BTreeSet<&str> = names.iter().map(|ns| ns.as_str()).collect();
+        let mut held = Vec::new();
+        for db in databases {
+            held.push(self.ctx.interruptible(locks.shared(env, db)).await?);
+        }
+        for ns in collections {
+            held.push(self.ctx.interruptible(locks.exclusive(env, ns)).await?);
+        }
+        Ok(held)
     }
     /// One of this server's own commands, as part of this operation.
     pub(crate) fn request<'b>(name: &'static str, db: &'b str, body: &'b RawDoc) -> Request<'b> {
@@ -75,33 +93,6 @@ impl<'a> Ddl<'a> {
             Some(e) => Err(Error::new(e.code, e.message)),
         }
     }
-    /// All shards but this one.
-    pub(crate) async fn others(&self) -> Result<Vec<ShardId>> {
-        let shards = self.cluster.catalog.refresh_shards().await?;
-        let ids = shards.iter().map(|s| s.entry.id.clone());
-        Ok(ids.filter(|id| id != self.own_id()).collect())
-    }
-    /// Has shards read anew what they know of a collection. Whoever misses it learns when the next request comes.
-    pub(crate) async fn tell(&self, shards: &[ShardId], ns: &str) {
-        let mut b = DocBuilder::new();
-        b.str("_flushRoutingTableCacheUpdates", ns).bool("syncFromConfig", true).str("$db", "admin");
-        let body = b.finish();
-        for shard in shards.iter().filter(|id| *id != self.own_id()) {
-            if let Err(e) = self.on_shard(shard, &body).await {
-                self.ctx.env().log.info(Component::Sharding, 5_277_901, "A shard was not told", |a| {
-                    a.str("shard", shard.as_str()).data("error", &e);
-                });
-            }
-        }
-    }
-}
-
-/// A reply that is `ok` may tell beside it that no majority has what was done: a definition does not go on upon that.
-fn acknowledged(reply: DocBuf) -> Result<DocBuf> {
-    let Some(e) = reply.get("writeConcernError").and_then(|v| v.as_doc()) else { return Ok(reply) };
-    let code = e.get("code").and_then(|v| v.as_i64()).and_then(|code| i32::try_from(code).ok());
-    let text = e.get("errmsg").and_then(|v| v.as_str()).unwrap_or("a majority was not reached").to_owned();
-    Err(Error::new(code.map_or(ErrorCode::WriteConcernFailed, ErrorCode), text))
 }
 
 pub(crate) fn append_majority(b: &mut DocBuilder) {

@@ -2,7 +2,8 @@
 
 use super::Ddl;
 use crate::commands;
-use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
+use crate::sharding::fences::Part;
+use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuilder, RawDoc};
 
 impl Ddl<'_> {
@@ -16,7 +17,9 @@ impl Ddl<'_> {
         uuid: Uuid,
         options: &RawDoc,
         indexes: &RawDoc,
+        at: Option<Timestamp>,
     ) -> Result<()> {
+        let _part = self.take_part(ns, at, true).await?;
         let there = self.server.access.definitions().collection(ns).cloned();
         if let Some(other) = there.as_ref().filter(|c| c.uuid != uuid) {
             if self.server.access.internal_collections().first(ns)?.is_some() {
@@ -43,8 +46,29 @@ impl Ddl<'_> {
         let body = b.finish();
         commands::create_indexes(self.server, self.ctx, Ddl::request("createIndexes", ns.db(), &body))
             .await?;
-        self.sharding.metadata.forget(ns);
+        self.sharding.forget(ns);
         Ok(())
+    }
+
+    /// While the result is held nobody else takes part in a definition of the name; 225 when a newer one has been here.
+    async fn take_part(&self, ns: &Namespace, at: Option<Timestamp>, leaves: bool) -> Result<Part> {
+        let internal = self.server.access.internal_collections();
+        let part = self.sharding.take_part(&internal, ns, at, leaves).await?;
+        part.wrote.iter().for_each(|at| self.ctx.wrote(*at));
+        Ok(part)
+    }
+    /// Drops this shard's part of a collection.
+    pub(crate) async fn drop_part(&self, ns: &Namespace, at: Option<Timestamp>) -> Result<()> {
+        let is_here = self.server.access.definitions().named(ns).is_some();
+        let _part = self.take_part(ns, at, is_here).await?;
+        self.drop_as_told(ns).await
+    }
+    /// The same of a whole database.
+    pub(crate) async fn drop_database_part(&self, db: &str, at: Option<Timestamp>) -> Result<()> {
+        let internal = self.server.access.internal_collections();
+        let part = self.sharding.take_part_in_database(&internal, db, at).await?;
+        part.wrote.iter().for_each(|at| self.ctx.wrote(*at));
+        self.drop_database_as_told(db).await
     }
 
     /// Drops the collection, if it is there.
@@ -55,7 +79,7 @@ impl Ddl<'_> {
             Err(e) => return Err(e),
         }
         self.server.statistics.top.forget(ns.as_str());
-        self.sharding.metadata.forget(ns);
+        self.sharding.forget(ns);
         Ok(())
     }
 }

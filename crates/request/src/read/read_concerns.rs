@@ -5,7 +5,7 @@ use pando_bson::RawDoc;
 use pando_command::{OpCtx, ReadLevel};
 
 /// 72 when a stage does not go with the read concern that was given.
-pub(crate) fn check(ctx: &OpCtx, pipeline: &RawDoc) -> Result<()> {
+pub fn check(ctx: &OpCtx, pipeline: &RawDoc) -> Result<()> {
     // What does not go with a transaction has an error of its own.
     if !ctx.read_concern.given || ctx.in_txn() {
         return Ok(());

@@ -1,0 +1,4 @@
+//! Commands that routers carry out with the config servers.
+
+pub mod enable_sharding;
+pub mod shard_collection;

@@ -1,0 +1,300 @@
+//! What an attack on clusters by their documentation alone has left: each of these was wrong once.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+
+use pando_bson::{Bson, Document, doc};
+use pando_testserver::{Client, Cluster, run};
+use std::time::{Duration, Instant};
+
+/// Two shards, a collection by `k` with a boundary at 500, and one by hash.
+async fn cluster() -> (Cluster, Client) {
+    let cluster = Cluster::of(2, 1).await;
+    let mut c = cluster.router(0).await;
+    c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+    for (shard, zone, min, max) in
+        [("s0", "low", Bson::MinKey, Bson::Int32(500)), ("s1", "high", Bson::Int32(500), Bson::MaxKey)]
+    {
+        c.ok(doc! { "addShardToZone": shard, "zone": zone, "$db": "admin" }).await;
+        let (min, max) = (doc! { "k": min }, doc! { "k": max });
+        c.ok(doc! { "updateZoneKeyRange": "test.ranged", "min": min, "max": max, "zone": zone, "$db": "admin" }).await;
+    }
+    cluster.shard_collection("test.ranged", doc! { "k": 1 }).await;
+    cluster.shard_collection("test.hashed", doc! { "_id": "hashed" }).await;
+    (cluster, c)
+}
+
+fn with(mut command: Document, name: &str, list: Vec<Bson>) -> Document {
+    command.push(name, list);
+    command
+}
+
+async fn fill(c: &mut Client, coll: &str, n: i32) {
+    let docs = (0..n).map(|i| doc! { "_id": i, "k": i * 10, "n": i % 5 }.into()).collect();
+    c.ok(with(doc! { "insert": coll }, "documents", docs)).await;
+}
+
+fn batch(reply: &Document, name: &str) -> Vec<Document> {
+    let cursor = reply.get("cursor").and_then(Bson::as_doc).unwrap();
+    let all = cursor.get(name).and_then(Bson::as_array).unwrap_or_default();
+    all.iter().filter_map(|d| d.as_doc().cloned()).collect()
+}
+
+#[test]
+fn options_of_find_reach_all_shards() {
+    run(async {
+        let (cluster, mut c) = cluster().await;
+        fill(&mut c, "ranged", 100).await;
+        c.ok(doc! { "createIndexes": "ranged", "indexes": [{ "key": { "n": 1, "k": 1 }, "name": "n" }] })
+            .await;
+        let find = doc! { "find": "ranged", "filter": { "n": { "$gte": 3 } }, "sort": { "n": -1, "k": 1 }, "hint": "n", "returnKey": true };
+        let rows = c.all(find).await;
+        assert_eq!(rows.len(), 40);
+        assert_eq!(
+            (rows[0].clone(), rows[39].clone()),
+            (doc! { "n": 4, "k": 40 }, doc! { "n": 3, "k": 980 })
+        );
+        // The sort is the router's, the key is the index's.
+        let find = doc! { "find": "ranged", "filter": { "n": 3 }, "sort": { "_id": -1 }, "hint": "n", "returnKey": true, "limit": 2 };
+        assert_eq!(c.all(find).await, [doc! { "n": 3, "k": 980 }, doc! { "n": 3, "k": 930 }]);
+        let rows = c.all(doc! { "find": "ranged", "sort": { "k": 1 }, "showRecordId": true }).await;
+        assert!(
+            rows.len() == 100
+                && rows.iter().all(|r| r.get("$recordId").is_some() && r.get("$sortKey").is_none())
+        );
+        let find = doc! { "find": "ranged", "min": { "n": 1, "k": 0 }, "max": { "n": 2, "k": 0 }, "hint": "n", "sort": { "k": -1 }, "limit": 3 };
+        let ids: Vec<_> = c.all(find).await.iter().map(|d| d.get("_id").cloned().unwrap()).collect();
+        assert_eq!(ids, [Bson::Int32(96), Bson::Int32(91), Bson::Int32(86)]);
+        for option in ["allowDiskUse", "noCursorTimeout"] {
+            let mut find = doc! { "find": "ranged", "sort": { "n": 1 }, "batchSize": 7 };
+            find.push(option, true);
+            assert_eq!(c.all(find).await.len(), 100, "{option}");
+        }
+        let (code, _) = c.err(doc! { "find": "ranged", "tailable": true }).await;
+        assert_eq!(code, 2);
+        c.ok(doc! { "create": "capped", "capped": true, "size": 100_000 }).await;
+        c.ok(doc! { "insert": "capped", "documents": [{ "_id": 1 }] }).await;
+        let reply = c.ok(doc! { "find": "capped", "tailable": true, "awaitData": true }).await;
+        assert_eq!(batch(&reply, "firstBatch").len(), 1);
+        c.ok(doc! { "insert": "capped", "documents": [{ "_id": 2 }] }).await;
+        let id = reply.get("cursor").and_then(Bson::as_doc).and_then(|d| d.get("id")).cloned().unwrap();
+        let more = c.ok(doc! { "getMore": id, "collection": "capped", "maxTimeMS": 2000 }).await;
+        assert_eq!(batch(&more, "nextBatch"), [doc! { "_id": 2 }]);
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn an_index_that_keeps_documents_different_begins_with_the_shard_key() {
+    run(async {
+        let (cluster, mut c) = cluster().await;
+        for (key, code) in [
+            (doc! { "n": 1 }, 67),
+            (doc! { "n": 1, "k": 1 }, 67),
+            (doc! { "k": 1, "n": 1 }, 0),
+            (doc! { "_id": 1, "n": 1 }, 0),
+        ] {
+            let shown = format!("{key:?}");
+            let index = doc! { "key": key, "name": shown.as_str(), "unique": true };
+            let reply = c.run(with(doc! { "createIndexes": "ranged" }, "indexes", vec![index.into()])).await;
+            let got = reply.get("code").and_then(Bson::as_i64).unwrap_or(0);
+            assert_eq!(got, code, "{shown}: {reply:?}");
+        }
+        cluster.shut_down().await;
+    });
+}
+
+async fn chunks(c: &mut Client, ns: &str) -> usize {
+    let entry = c.all(doc! { "find": "collections", "filter": { "_id": ns }, "$db": "config" }).await;
+    let uuid = entry[0].get("uuid").cloned().unwrap();
+    c.all(doc! { "find": "chunks", "filter": { "uuid": uuid }, "$db": "config" }).await.len()
+}
+
+#[test]
+fn chunks_are_split_at_keys_that_can_be_kept() {
+    run(async {
+        let (cluster, mut c) = cluster().await;
+        fill(&mut c, "hashed", 100).await;
+        let before = chunks(&mut c, "test.hashed").await;
+        c.ok(doc! { "split": "test.hashed", "find": { "_id": 7 }, "$db": "admin" }).await;
+        assert_eq!(chunks(&mut c, "test.hashed").await, before + 1);
+        for (middle, code) in [
+            (doc! { "k": [1, 2] }, 0),
+            (doc! { "x": 1 }, 0),
+            (doc! { "k": 500 }, 0),
+            (doc! { "k": { "$gt": 1 } }, 2),
+            (doc! { "k": { "a": { "$b": 1 } } }, 2),
+        ] {
+            let shown = format!("{middle:?}");
+            let (got, text) = c.err(doc! { "split": "test.ranged", "middle": middle, "$db": "admin" }).await;
+            assert_eq!(got, code, "{shown}: {text}");
+        }
+        c.ok(doc! { "split": "test.ranged", "middle": { "k": { "a": 1 } }, "$db": "admin" }).await;
+        assert_eq!(chunks(&mut c, "test.ranged").await, 3);
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn an_array_is_no_shard_key() {
+    run(async {
+        let (cluster, mut c) = cluster().await;
+        fill(&mut c, "ranged", 10).await;
+        let array = || doc! { "$set": { "k": [1, 2] } };
+        for (update, upsert) in [
+            (Bson::from(array()), false),
+            (doc! { "k": [1, 2] }.into(), false),
+            (vec![Bson::from(array())].into(), false),
+            (array().into(), true),
+        ] {
+            let mut one = doc! { "q": { "_id": if upsert { 77 } else { 1 }, "k": 10 }, "upsert": upsert };
+            one.push("u", update);
+            let reply = c.run(with(doc! { "update": "ranged" }, "updates", vec![one.into()])).await;
+            let shown = format!("{reply:?}");
+            let text = "the field 'k' was found to be an array or array descendant.";
+            assert!(shown.contains("Int32(54)") && shown.contains(text), "{shown}");
+        }
+        let find_and_modify = doc! { "findAndModify": "ranged", "query": { "k": 10 }, "update": array() };
+        assert_eq!(c.err(find_and_modify).await.0, 54);
+        cluster.shut_down().await;
+    });
+}
+
+async fn watch(c: &mut Client, coll: &str, stage: Document, rest: Vec<Bson>) -> Bson {
+    let stages = [Bson::from(doc! { "$changeStream": stage })].into_iter().chain(rest).collect();
+    let reply = c.ok(with(doc! { "aggregate": coll, "cursor": {} }, "pipeline", stages)).await;
+    reply.get("cursor").and_then(Bson::as_doc).and_then(|d| d.get("id")).cloned().unwrap()
+}
+
+async fn events(c: &mut Client, coll: &str, id: &Bson, n: usize) -> Vec<Document> {
+    let mut found = Vec::new();
+    while found.len() < n {
+        let more = c.ok(doc! { "getMore": id.clone(), "collection": coll, "maxTimeMS": 1000 }).await;
+        found.extend(batch(&more, "nextBatch"));
+    }
+    found
+}
+
+#[test]
+fn an_event_tells_the_shard_key_and_waits_for_no_idle_shard() {
+    run(async {
+        let (cluster, mut c) = cluster().await;
+        let id = watch(&mut c, "ranged", doc! {}, Vec::new()).await;
+        let begun = Instant::now();
+        for step in 0..5 {
+            c.ok(with(
+                doc! { "insert": "ranged" },
+                "documents",
+                vec![Bson::from(doc! { "k": 7, "_id": step })],
+            ))
+            .await;
+            let event = events(&mut c, "ranged", &id, 1).await.remove(0);
+            assert_eq!(event.get("documentKey"), Some(&Bson::from(doc! { "k": 7, "_id": step })));
+        }
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        let changes = vec![
+            Bson::from(doc! { "q": { "_id": 1, "k": 7 }, "u": { "$set": { "k": 9 } } }),
+            doc! { "q": { "_id": 2, "k": 7 }, "u": { "k": 8 } }.into(),
+        ];
+        c.ok(with(doc! { "update": "ranged" }, "updates", changes)).await;
+        let gone = vec![Bson::from(doc! { "q": { "_id": 1 }, "limit": 1 })];
+        c.ok(with(doc! { "delete": "ranged" }, "deletes", gone)).await;
+        let told: Vec<String> = events(&mut c, "ranged", &id, 3)
+            .await
+            .iter()
+            .map(|e| format!("{:?} {:?}", e.get("operationType").unwrap(), e.get("documentKey").unwrap()))
+            .collect();
+        let wanted = [("update", 9, 1), ("replace", 8, 2), ("delete", 9, 1)].map(|(kind, k, id)| {
+            format!("{:?} {:?}", Bson::from(kind), Bson::from(doc! { "k": k, "_id": id }))
+        });
+        assert_eq!(told, wanted);
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn a_token_of_no_event_is_refused() {
+    run(async {
+        let (cluster, mut c) = cluster().await;
+        let other = watch(&mut c, "hashed", doc! {}, Vec::new()).await;
+        fill(&mut c, "hashed", 3).await;
+        let foreign = events(&mut c, "hashed", &other, 1).await[0].get("_id").cloned().unwrap();
+        fill(&mut c, "ranged", 100).await;
+        let mut stage = doc! {};
+        stage.push("resumeAfter", foreign.clone());
+        let id = watch(&mut c, "ranged", stage, Vec::new()).await;
+        let mut failed = None;
+        for _ in 0..20 {
+            let reply = c.run(doc! { "getMore": id.clone(), "collection": "ranged", "maxTimeMS": 500 }).await;
+            if reply.get("code").is_some() {
+                failed = Some(reply);
+                break;
+            }
+            assert!(batch(&reply, "nextBatch").is_empty(), "{reply:?}");
+        }
+        let failed = failed.unwrap();
+        assert_eq!(failed.get("code"), Some(&Bson::Int32(280)), "{failed:?}");
+        assert!(format!("{failed:?}").contains("the resume token was not found"), "{failed:?}");
+        // What shards would refuse is refused where the stages stand here.
+        let stages = vec![
+            Bson::from(doc! { "$changeStream": { "fullDocument": "updateLookup" } }),
+            doc! { "$group": { "_id": 1 } }.into(),
+        ];
+        let refused = with(doc! { "aggregate": "hashed", "cursor": {} }, "pipeline", stages);
+        assert_eq!(c.err(refused).await.0, 20);
+        // A stage that lets the event itself through to nobody does not hide that it is there.
+        let mut stage = doc! {};
+        stage.push("resumeAfter", foreign);
+        let rest = vec![Bson::from(doc! { "$match": { "documentKey._id": 2 } })];
+        let id = watch(&mut c, "hashed", stage, rest).await;
+        let found = events(&mut c, "hashed", &id, 1).await;
+        assert_eq!(found[0].get("documentKey"), Some(&Bson::from(doc! { "_id": 2 })));
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn arguments_about_shards_have_their_types() {
+    run(async {
+        let (cluster, mut c) = cluster().await;
+        for (name, v) in [
+            ("numInitialChunks", Bson::from("many")),
+            ("presplitHashedZones", Bson::from("yes")),
+            ("implicitlyCreateIndex", Bson::from("yes")),
+            ("collation", Bson::Int32(1)),
+            ("unique", Bson::from("yes")),
+            ("key", Bson::Int32(1)),
+        ] {
+            let mut command = doc! { "shardCollection": "test.typed", "key": { "a": 1 } };
+            command.set(name, v);
+            command.push("$db", "admin");
+            let (code, text) = c.err(command).await;
+            assert!(code == 14 && text.contains(&format!("{name}'")), "{name}: {code} {text}");
+        }
+        let (code, text) = c.err(doc! { "enableSharding": "other", "primaryShard": 7, "$db": "admin" }).await;
+        assert!(code == 14 && text.contains("primaryShard"), "{code} {text}");
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn groups_that_are_merged_spill_or_say_that_they_may_not() {
+    run(async {
+        let (cluster, mut c) = cluster().await;
+        fill(&mut c, "hashed", 2000).await;
+        c.ok(doc! { "setParameter": 1, "internalDocumentSourceGroupMaxMemoryBytes": 20_000, "$db": "admin" })
+            .await;
+        let group = |disk: bool| {
+            let stages = vec![
+                Bson::from(doc! { "$group": { "_id": "$k", "n": { "$sum": 1 }, "last": { "$max": "$n" } } }),
+                doc! { "$sort": { "_id": 1 } }.into(),
+            ];
+            with(doc! { "aggregate": "hashed", "cursor": {}, "allowDiskUse": disk }, "pipeline", stages)
+        };
+        let (code, text) = c.err(group(false)).await;
+        assert_eq!(code, 292, "{text}");
+        let rows = c.all(group(true)).await;
+        assert_eq!(rows.len(), 2000);
+        assert_eq!(rows[1999].get("_id"), Some(&Bson::Int32(19_990)));
+        cluster.shut_down().await;
+    });
+}

@@ -1,0 +1,27 @@
+//! A command whose work a workflow of this primary does.
+
+use super::Ddl;
+use pando_base::{Error, Result};
+use pando_bson::{DocBuf, RawDoc};
+use pando_workflows::ddl;
+
+impl Ddl<'_> {
+    /// Begins the workflow, or joins the one that runs for the same; 117 where one runs for something else. Whoever stops waiting stops
+    /// nothing.
+    pub(crate) async fn coordinate(
+        &self,
+        namespace: &str,
+        operation: &str,
+        request: &RawDoc,
+    ) -> Result<DocBuf> {
+        // Once the locks are held nobody else becomes the primary shard of the database.
+        self.server.access.check_database(self.ctx, &self.ctx.db)?;
+        let services = self.server.replication.services();
+        let host = &services.ok_or_else(|| Error::internal("services have not started"))?.host;
+        let state = ddl::begin(namespace, operation, request);
+        let run = async { host.start(ddl::NAME, &state).await?.result().await };
+        let result = self.ctx.interruptible(run).await??;
+        self.ctx.wrote(self.server.replication.last_applied());
+        Ok(result)
+    }
+}

@@ -1,0 +1,78 @@
+//! Steps that a coordinator's own node makes (see `pando_workflows::ddl`): what needs the catalog, or asks the config servers.
+
+use super::Ddl;
+use super::create_collection::Wanted;
+use crate::Server;
+use pando_base::{Error, Namespace, Result};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_command::OpCtx;
+use pando_shard::metadata::KnownDatabase;
+use pando_workflows::{create_collection, drop_collection, drop_sharded_database};
+
+/// One step: the first field tells which, and of what.
+pub(crate) async fn own_step(server: &Server, body: &RawDoc) -> Result<DocBuf> {
+    let unknown = || Error::internal(format!("no step of a coordinator: {body}"));
+    let first = body.first().ok_or_else(unknown)?;
+    let name = first.value().as_str().ok_or_else(unknown)?;
+    let db = name.split('.').next().unwrap_or_default();
+    let client = server.instance.internal_client("ShardingDDLCoordinator");
+    let ctx = OpCtx::internal(client, "ShardingDDLCoordinator", db);
+    let ddl = Ddl::new(server, &ctx)?;
+    let of_collection = || Namespace::parse(name);
+    match first.name() {
+        create_collection::CHECK => ddl.check_create(&Wanted::of_state(&of_collection()?, body)?).await,
+        create_collection::MAKE => ddl.make_collection(&Wanted::of_state(&of_collection()?, body)?).await,
+        create_collection::REFRESH => nothing(ddl.sharding.refresh_anew(&of_collection()?).await),
+        drop_collection::LOOK => ddl.look_at_collection(&of_collection()?).await,
+        drop_collection::DROP_HERE => nothing(ddl.drop_as_told(&of_collection()?).await),
+        drop_sharded_database::LOOK => ddl.look_at_database(db).await,
+        drop_sharded_database::DROP_HERE => nothing(ddl.drop_database_as_told(db).await),
+        drop_sharded_database::REFRESH => nothing(ddl.sharding.refresh_database_anew(db).await),
+        _ => Err(unknown()),
+    }
+}
+
+fn nothing(done: Result<()>) -> Result<DocBuf> {
+    done.map(|()| DocBuf::default())
+}
+
+impl Ddl<'_> {
+    /// What the config servers know of a collection, and the number of this definition. Asking them first, this node has heard of
+    /// every time that they have: the number is above those of all earlier definitions of the name.
+    async fn look_at_collection(&self, ns: &Namespace) -> Result<DocBuf> {
+        self.sharding.refresh_anew(ns).await?;
+        let mut b = DocBuilder::new();
+        if let Some(table) = self.sharding.metadata.known(ns).table() {
+            b.uuid("collectionUUID", &table.collection.uuid.0);
+        }
+        self.append_number(&mut b, "a collection is dropped", ns.as_str()).await?;
+        Ok(b.finish())
+    }
+    async fn look_at_database(&self, db: &str) -> Result<DocBuf> {
+        self.sharding.refresh_database_anew(db).await?;
+        let mut b = DocBuilder::new();
+        let collections = self.sharded_collections(db).await?;
+        b.array("collections", |list| {
+            for (ns, uuid) in &collections {
+                list.doc(|d| {
+                    d.str("ns", ns.as_str()).uuid("uuid", &uuid.0);
+                });
+            }
+        });
+        if let Some(KnownDatabase::Here(version)) = self.sharding.metadata.known_database(db) {
+            version.append("version", &mut b);
+        }
+        self.append_number(&mut b, "a database is dropped", db).await?;
+        Ok(b.finish())
+    }
+    async fn append_number(&self, b: &mut DocBuilder, what: &str, name: &str) -> Result<()> {
+        let shards = self.cluster.others().await?;
+        b.timestamp("timestamp", self.server.replication.note(what, name)?);
+        b.array("shards", |list| {
+            for shard in &shards {
+                list.str(shard.as_str());
+            }
+        });
+        Ok(())
+    }
+}

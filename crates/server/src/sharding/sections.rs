@@ -1,0 +1,140 @@
+//! Critical sections as documents (SH-DDL-5): `config.collection_critical_sections {_id: <ns>, reason, blockReads}`.
+//!
+//! ```text
+//!   workflow ─► document, in the log ─► every member: observer, or read anew ─► FilteringMetadata ◄─ the door
+//! ```
+//! What the door goes by is what the collection says, on every member and at every time: a new primary is in the section before it
+//! takes its first write.
+
+use super::Sharding;
+use pando_access::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
+use pando_access::{Collection, InternalCollections, LogAs, Maintenance, Uninterrupted, WriteOp, WriteUnit};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_routing::check::Section;
+use pando_storage::ReadAt;
+use std::sync::{Arc, Weak};
+
+const COLLECTION: &str = "config.collection_critical_sections";
+
+fn ns() -> Namespace {
+    Namespace::unchecked("config", "collection_critical_sections")
+}
+fn key(of: &Namespace) -> DocBuf {
+    let mut b = DocBuilder::new();
+    b.str("_id", of.as_str());
+    b.finish()
+}
+fn belongs_to(doc: &RawDoc, reason: &RawDoc) -> bool {
+    doc.get("reason").and_then(|v| v.as_doc()) == Some(reason)
+}
+fn blocks_reads(doc: &RawDoc) -> bool {
+    doc.get("blockReads").is_some_and(|v| v.is_truthy())
+}
+
+/// What a document says.
+fn said_by(doc: &RawDoc) -> Option<(Namespace, Section)> {
+    let of = Namespace::parse(doc.get("_id")?.as_str()?).ok()?;
+    Some((of, if blocks_reads(doc) { Section::BlocksAll } else { Section::BlocksWrites }))
+}
+
+/// Enters a section, or blocks reads, too; returns when everybody is out who came in before. Nothing where it is so already.
+///
+/// # Errors
+/// 117 where it belongs to another reason.
+pub(crate) async fn enter(
+    internal: &InternalCollections,
+    maintenance: &Maintenance,
+    of: &Namespace,
+    reason: &RawDoc,
+    block_reads: bool,
+) -> Result<Option<OpTime>> {
+    let change = |there: Option<&RawDoc>| {
+        if let Some(there) = there {
+            if !belongs_to(there, reason) {
+                let text = format!("{of} is in a critical section of another operation: {there}");
+                return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
+            }
+            if blocks_reads(there) || !block_reads {
+                return Ok(None);
+            }
+        }
+        let mut b = DocBuilder::new();
+        b.str("_id", of.as_str()).raw_doc("reason", reason).bool("blockReads", block_reads);
+        Ok(Some(b.finish()))
+    };
+    let at = internal.change(&Uninterrupted, &ns(), &key(of), LogAs::Replacement, change).await?;
+    drop(maintenance.lock_database(of.db()).await);
+    Ok(at)
+}
+
+/// The section ends, if it belongs to that reason.
+pub(crate) async fn leave(
+    internal: &InternalCollections,
+    of: &Namespace,
+    reason: &RawDoc,
+) -> Result<Option<OpTime>> {
+    match internal.named(&ns(), of.as_str())? {
+        Some(there) if belongs_to(&there, reason) => internal.remove(&Uninterrupted, &ns(), &key(of)).await,
+        _ => Ok(None),
+    }
+}
+
+impl Sharding {
+    /// What the collection says, whatever was known before.
+    pub(crate) fn read_sections(&self, internal: &InternalCollections) -> Result<()> {
+        let docs = internal.all(&ns(), ReadAt::Latest)?;
+        let all: Vec<_> = docs.iter().filter_map(|doc| said_by(doc)).collect();
+        self.metadata.sections_are(&all);
+        Ok(())
+    }
+    /// What was known of it is of before.
+    fn section_ended(&self, of: &Namespace) {
+        self.forget(of);
+        self.metadata.leave(of);
+    }
+}
+
+/// Watches the collection, by whatever command or member it is written.
+pub(crate) struct SectionObserver(Weak<Sharding>);
+
+impl SectionObserver {
+    pub(crate) fn of(sharding: &Arc<Sharding>) -> Arc<SectionObserver> {
+        Arc::new(SectionObserver(Arc::downgrade(sharding)))
+    }
+    fn written(&self, unit: &mut WriteUnit, coll: &Collection, doc: &RawDoc) {
+        let Some(sharding) = self.0.upgrade().filter(|_| coll.ns.as_str() == COLLECTION) else { return };
+        if let Some((of, section)) = said_by(doc) {
+            unit.after_commit(move |_| sharding.metadata.enter(&of, section));
+        }
+    }
+}
+
+impl OpObserver for SectionObserver {
+    fn inserted(&self, unit: &mut WriteUnit, _: &WriteOp<'_>, e: &Inserted<'_>) -> Result<()> {
+        self.written(unit, e.coll, e.doc);
+        Ok(())
+    }
+    fn updated(&self, unit: &mut WriteUnit, _: &WriteOp<'_>, e: &Updated<'_>) -> Result<()> {
+        self.written(unit, e.coll, e.new);
+        Ok(())
+    }
+    fn deleted(&self, unit: &mut WriteUnit, _: &WriteOp<'_>, e: &Deleted<'_>) -> Result<()> {
+        let Some(sharding) = self.0.upgrade().filter(|_| e.coll.ns.as_str() == COLLECTION) else {
+            return Ok(());
+        };
+        if let Some((of, _)) = said_by(e.old) {
+            unit.after_commit(move |_| sharding.section_ended(&of));
+        }
+        Ok(())
+    }
+    fn defined(&self, unit: &mut WriteUnit, e: &Defined<'_>) -> Result<()> {
+        if let Defined::Dropped { coll } = e
+            && coll.ns.as_str() == COLLECTION
+            && let Some(sharding) = self.0.upgrade()
+        {
+            unit.after_commit(move |_| sharding.metadata.sections_are(&[]));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,417 @@
+//! Who defines collections: each user has a database, in which collections come, are sharded, get and lose indexes, are split and
+//! merged, and are dropped for others with another key, while [`super::writers`] go on.
+//!
+//! A document that was acknowledged after a drop stays until the next one begins, however the collection is created and sharded
+//! meanwhile, and never comes back in what takes its place. A drop of which nobody knows what came of it may still be carried out
+//! for a while; until it cannot any more, nothing is promised of the collection's documents.
+
+use super::pages::{after, all};
+use crate::cluster::shape::{self, KEYS};
+use crate::executor::lock;
+use crate::set::users::caller::{Caller, Place, is_done, majority};
+use pando_base::Timestamp;
+use pando_bson::{Bson, DocBuf, Document, RawDoc, doc};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Of each database.
+const COLLECTIONS: [&str; 2] = ["a", "b"];
+const TRIES_MAX: u32 = 40;
+/// A command that was cut off is not carried out later than this.
+const LINGERS: Duration = Duration::from_secs(180);
+/// Of so many definitions in the middle of one somebody breaks, and how long after it was sent.
+const HIT_ONE_IN: u64 = 12;
+const HIT_WITHIN_US: u64 = 60_000;
+const ALREADY_INITIALIZED: i64 = 23;
+const NAMESPACE_EXISTS: i64 = 48;
+const INVALID_OPTIONS: i64 = 72;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub created: usize,
+    pub sharded: usize,
+    pub dropped: usize,
+    pub databases_dropped: usize,
+    pub indexes: usize,
+    pub splits: usize,
+    pub merges: usize,
+    pub written: usize,
+    pub scans: usize,
+    /// Of codes with which definitions and writes were refused.
+    pub refused: BTreeMap<i64, usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Key {
+    Unsharded,
+    Ranged,
+    Hashed,
+    Id,
+}
+
+impl Key {
+    fn pattern(self) -> Document {
+        match self {
+            Key::Hashed => doc! { "k": "hashed" },
+            Key::Id => doc! { "_id": "hashed" },
+            Key::Ranged | Key::Unsharded => doc! { "k": 1 },
+        }
+    }
+}
+
+/// One name, and what stands under it.
+#[derive(Default)]
+pub(crate) struct Space {
+    /// Grows when a drop begins, and when it is done.
+    generation: u64,
+    /// No drop has begun since the last one was done: what is written there stays.
+    pub(crate) stands: bool,
+    /// What it was defined as, if it was; whoever writes there creates it all the same.
+    key: Option<Key>,
+    /// Acknowledged while it stood.
+    pub(crate) acknowledged: BTreeSet<i64>,
+    /// What was in collections that are dropped.
+    pub(crate) gone: BTreeSet<i64>,
+    /// What is acknowledged before this is not promised.
+    unsure_until: Duration,
+}
+
+#[derive(Default)]
+pub(crate) struct Spaces {
+    pub(crate) all: BTreeMap<String, Space>,
+    pub(crate) at: Timestamp,
+    /// Somebody shall break then: a definition is under way.
+    hit_at: Option<Duration>,
+    pub(crate) counts: Counts,
+    pub(crate) problems: Vec<String>,
+}
+
+impl Spaces {
+    /// Whether it is time to break somebody.
+    pub(crate) fn is_hit(&mut self, now: Duration) -> bool {
+        self.hit_at.take_if(|at| *at <= now).is_some()
+    }
+    /// Some name, and the generation of what stands there.
+    pub(crate) fn somewhere(&self, chance: u64) -> Option<(String, u64)> {
+        let at = chance % (self.all.len() as u64).max(1);
+        self.all.iter().nth(at as usize).map(|(ns, s)| (ns.clone(), s.generation))
+    }
+    /// It was acknowledged: a promise if the same collection has stood all the time.
+    pub(crate) fn written(
+        &mut self,
+        ns: &str,
+        generation: u64,
+        id: i64,
+        at: Option<Timestamp>,
+        sent: Duration,
+    ) {
+        self.counts.written += 1;
+        let Some(space) = self.all.get_mut(ns) else { return };
+        if space.stands && space.generation == generation && sent >= space.unsure_until {
+            space.acknowledged.insert(id);
+            self.at = self.at.max(at.unwrap_or(Timestamp::ZERO));
+        }
+    }
+    pub(crate) fn refused(&mut self, reply: &RawDoc) {
+        *self.counts.refused.entry(code(reply)).or_default() += 1;
+    }
+    /// Whatever stands under the name may go from now on.
+    fn ends(&mut self, ns: &str) -> BTreeSet<i64> {
+        let space = self.all.entry(ns.to_owned()).or_default();
+        space.stands = false;
+        space.key = None;
+        space.generation += 1;
+        std::mem::take(&mut space.acknowledged)
+    }
+    /// It was dropped: there is nothing any more, and what comes now stays.
+    fn begins(&mut self, ns: &str, gone: BTreeSet<i64>) {
+        let space = self.all.entry(ns.to_owned()).or_default();
+        space.gone.extend(gone);
+        space.generation += 1;
+        space.stands = true;
+    }
+    fn defined(&mut self, ns: &str, key: Key) {
+        if let Some(space) = self.all.get_mut(ns) {
+            space.key = Some(key);
+        }
+    }
+    fn unsure(&mut self, ns: &str, until: Duration) {
+        if let Some(space) = self.all.get_mut(ns) {
+            space.unsure_until = space.unsure_until.max(until);
+            space.acknowledged.clear();
+        }
+    }
+    /// What is wrong with the documents that were found under a name, of which `owed` were acknowledged before.
+    pub(crate) fn judge(&self, ns: &str, owed: &BTreeSet<i64>, found: &[DocBuf]) -> Vec<String> {
+        let mut problems = Vec::new();
+        let Some(space) = self.all.get(ns) else { return problems };
+        let mut seen = BTreeSet::new();
+        for doc in found {
+            let id = doc.get("_id").and_then(|v| v.as_i64()).unwrap_or(-1);
+            if !seen.insert(id) {
+                problems.push(format!("{id:x} was found twice in {ns}"));
+            }
+            if space.gone.contains(&id) {
+                problems.push(format!("{doc} came back in {ns}"));
+            }
+        }
+        let missed: Vec<_> = owed.difference(&seen).collect();
+        if !missed.is_empty() {
+            problems.push(format!("{missed:x?} are missed in {ns} ({:?})", space.key));
+        }
+        problems
+    }
+}
+
+fn code(reply: &RawDoc) -> i64 {
+    let of = |d: &RawDoc| d.get("code").and_then(|v| v.as_i64());
+    let first = || reply.get("writeErrors")?.as_array()?.first()?.value().as_doc().and_then(of);
+    let concern = || reply.get("writeConcernError")?.as_doc().and_then(of);
+    of(reply).or_else(first).or_else(concern).unwrap_or(0)
+}
+
+struct Definer {
+    c: Caller,
+    spaces: Arc<Mutex<Spaces>>,
+    db: String,
+}
+
+pub(crate) async fn run(place: Place, spaces: Arc<Mutex<Spaces>>) {
+    let db = format!("x{}", place.user);
+    for coll in COLLECTIONS {
+        lock(&spaces).begins(&format!("{db}.{coll}"), BTreeSet::new());
+    }
+    let mut definer = Definer { c: Caller::new(place), spaces, db };
+    while !definer.c.stopped() {
+        definer.step().await;
+        definer.c.pause().await;
+    }
+}
+
+/// How a definition ended.
+enum Ended {
+    Done,
+    Refused(i64),
+    NobodyKnows,
+}
+
+impl Definer {
+    fn space<T>(&self, ns: &str, of: impl Fn(&Space) -> T) -> Option<T> {
+        lock(&self.spaces).all.get(ns).map(of)
+    }
+
+    /// Sends a definition until it is done, or refused with one of these codes. After one of which nobody knows what came of it
+    /// the names are unsure for a while.
+    async fn until(&mut self, body: &Document, db: &str, names: &[&str], known: &[i64]) -> Ended {
+        let mut body = body.clone();
+        body.push("$db", db);
+        let body = body.to_raw();
+        for _ in 0..TRIES_MAX {
+            if self.c.stopped() {
+                break;
+            }
+            if self.c.below(HIT_ONE_IN) == 0 {
+                let at = self.c.now() + Duration::from_micros(self.c.below(HIT_WITHIN_US));
+                lock(&self.spaces).hit_at = Some(at);
+            }
+            match self.c.ask_primary(&body).await {
+                Some(reply) if is_done(&reply) => return Ended::Done,
+                Some(reply) if known.contains(&code(&reply)) => return Ended::Refused(code(&reply)),
+                Some(reply) => lock(&self.spaces).refused(&reply),
+                None => {}
+            }
+            let until = self.c.now() + LINGERS;
+            names.iter().for_each(|ns| lock(&self.spaces).unsure(ns, until));
+            self.c.pause().await;
+        }
+        Ended::NobodyKnows
+    }
+
+    async fn step(&mut self) {
+        let coll = COLLECTIONS[self.c.below(2) as usize];
+        let ns = format!("{}.{coll}", self.db);
+        let key = match self.space(&ns, |s| (s.stands, s.key)) {
+            Some((true, Some(key))) => key,
+            Some((true, None)) => return self.create(coll, &ns).await,
+            _ => return self.drop_collection(coll, &ns).await,
+        };
+        match self.c.below(16) {
+            0 => self.drop_collection(coll, &ns).await,
+            1 if self.c.below(3) == 0 => self.drop_database().await,
+            2 | 3 => self.index(coll).await,
+            4 if key == Key::Ranged => self.split(&ns).await,
+            5 if key == Key::Ranged => self.merge(&ns).await,
+            6 | 7 if key == Key::Unsharded => self.shard(coll, &ns, Key::Ranged).await,
+            _ => self.scan(coll, &ns).await,
+        }
+    }
+
+    async fn create(&mut self, coll: &str, ns: &str) {
+        let key = match self.c.below(5) {
+            0 => Key::Unsharded,
+            1 => Key::Hashed,
+            2 => Key::Id,
+            _ => Key::Ranged,
+        };
+        if key != Key::Unsharded {
+            return self.shard(coll, ns, key).await;
+        }
+        let db = self.db.clone();
+        let mut body = doc! { "create": coll };
+        body.push("writeConcern", majority());
+        match self.until(&body, &db, &[], &[NAMESPACE_EXISTS]).await {
+            Ended::Done | Ended::Refused(_) => {
+                let mut spaces = lock(&self.spaces);
+                spaces.counts.created += 1;
+                spaces.defined(ns, key);
+            }
+            Ended::NobodyKnows => {}
+        }
+    }
+
+    /// In two zones if it is sharded by range.
+    async fn shard(&mut self, coll: &str, ns: &str, key: Key) {
+        if key == Key::Ranged && self.c.below(3) > 0 {
+            for zone in shape::zones(ns, "k", &[KEYS / 4, KEYS / 2, KEYS * 3 / 4]) {
+                // Those of a collection that is on its way out may be in the way.
+                let mut body = zone;
+                body.push("$db", "admin");
+                self.c.ask_primary(&body.to_raw()).await;
+            }
+        }
+        let mut body = doc! { "shardCollection": ns };
+        body.push("key", key.pattern());
+        loop {
+            match self.until(&body, "admin", &[], &[ALREADY_INITIALIZED, INVALID_OPTIONS]).await {
+                Ended::Done => {
+                    let mut spaces = lock(&self.spaces);
+                    spaces.counts.sharded += 1;
+                    return spaces.defined(ns, key);
+                }
+                // Somebody has written there: it needs an index.
+                Ended::Refused(INVALID_OPTIONS) if !self.c.stopped() => {
+                    self.create_index(coll, key.pattern()).await;
+                }
+                // An earlier command has come late.
+                Ended::Refused(_) => return self.drop_collection(coll, ns).await,
+                Ended::NobodyKnows => return,
+            }
+            self.c.pause().await;
+        }
+    }
+    async fn create_index(&mut self, coll: &str, key: Document) -> bool {
+        let mut index = doc! { "name": format!("{key:?}").replace([' ', '"'], "") };
+        index.push("key", key);
+        let mut body = doc! { "createIndexes": coll };
+        body.push("indexes", vec![Bson::from(index)]);
+        body.push("writeConcern", majority());
+        let db = self.db.clone();
+        matches!(self.until_harmless(&body, &db).await, Ended::Done)
+    }
+    /// Of what takes nothing away, however late it is carried out.
+    async fn until_harmless(&mut self, body: &Document, db: &str) -> Ended {
+        self.until(body, db, &[], &[26, 27]).await
+    }
+
+    async fn drop_collection(&mut self, coll: &str, ns: &str) {
+        let had = lock(&self.spaces).ends(ns);
+        let mut body = doc! { "drop": coll };
+        body.push("writeConcern", majority());
+        let db = self.db.clone();
+        if let Ended::Done | Ended::Refused(_) = self.until(&body, &db, &[ns], &[26]).await {
+            let mut spaces = lock(&self.spaces);
+            spaces.counts.dropped += 1;
+            spaces.begins(ns, had);
+        }
+    }
+    async fn drop_database(&mut self) {
+        let names: Vec<String> = COLLECTIONS.iter().map(|coll| format!("{}.{coll}", self.db)).collect();
+        let had: Vec<BTreeSet<i64>> = names.iter().map(|ns| lock(&self.spaces).ends(ns)).collect();
+        let mut body = doc! { "dropDatabase": 1 };
+        body.push("writeConcern", majority());
+        let db = self.db.clone();
+        let all: Vec<&str> = names.iter().map(String::as_str).collect();
+        if let Ended::Done = self.until(&body, &db, &all, &[]).await {
+            let mut spaces = lock(&self.spaces);
+            spaces.counts.databases_dropped += 1;
+            names.iter().zip(had).for_each(|(ns, had)| spaces.begins(ns, had));
+        }
+    }
+
+    async fn index(&mut self, coll: &str) {
+        let done = if self.c.below(2) == 0 {
+            self.create_index(coll, doc! { "v": 1 }).await
+        } else {
+            let mut body = doc! { "dropIndexes": coll, "index": { "v": 1 } };
+            body.push("writeConcern", majority());
+            let db = self.db.clone();
+            matches!(self.until_harmless(&body, &db).await, Ended::Done)
+        };
+        lock(&self.spaces).counts.indexes += usize::from(done);
+    }
+    async fn split(&mut self, ns: &str) {
+        let mut body = doc! { "split": ns };
+        body.push("middle", doc! { "k": self.c.below(KEYS as u64) as i64 });
+        body.push("$db", "admin");
+        let done = self.c.ask_primary(&body.to_raw()).await.is_some_and(|r| is_done(&r));
+        lock(&self.spaces).counts.splits += usize::from(done);
+    }
+    /// Of two quarters, in the collection's zones.
+    async fn merge(&mut self, ns: &str) {
+        let at = self.c.below(4) as i64 * KEYS / 4;
+        let mut body = doc! { "mergeChunks": ns };
+        let bound = |n: i64| Bson::from(doc! { "k": n });
+        body.push("bounds", vec![bound(at), bound(at + KEYS / 4)]);
+        body.push("$db", "admin");
+        let done = self.c.ask_primary(&body.to_raw()).await.is_some_and(|r| is_done(&r));
+        lock(&self.spaces).counts.merges += usize::from(done);
+    }
+
+    async fn scan(&mut self, coll: &str, ns: &str) {
+        let known = |s: &Space| (s.stands, s.generation, s.acknowledged.clone());
+        let (Some(before), at) = (self.space(ns, known), lock(&self.spaces).at) else { return };
+        let mut body = doc! { "find": coll, "batchSize": 100_000, "maxTimeMS": 8000 };
+        body.push("readConcern", after(at));
+        body.push("$db", self.db.as_str());
+        let who = self.c.anyone();
+        let db = self.db.clone();
+        let Some(found) = all(&mut self.c, who, &body.to_raw(), coll, &db).await else { return };
+        let mut spaces = lock(&self.spaces);
+        spaces.counts.scans += 1;
+        let Some(now) = spaces.all.get(ns) else { return };
+        // What became unsure meanwhile is owed no more.
+        let mut owed = before.2;
+        owed.retain(|id| now.acknowledged.contains(id));
+        let problems = spaces.judge(ns, &owed, &found);
+        spaces.problems.extend(problems.into_iter().map(|p| format!("at router {who}: {p}")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_and_undead_documents_are_found_and_unsure_ones_owed_to_nobody() {
+        let mut spaces = Spaces::default();
+        let found = |ids: &[i64]| ids.iter().map(|id| doc! { "_id": *id }.to_raw()).collect::<Vec<_>>();
+        spaces.begins("x.a", BTreeSet::new());
+        let mark = spaces.all["x.a"].generation;
+        spaces.written("x.a", mark, 1, None, Duration::ZERO);
+        spaces.written("x.a", mark - 1, 2, None, Duration::ZERO);
+        let owed = spaces.all["x.a"].acknowledged.clone();
+        assert_eq!(owed, [1].into(), "another generation's promises nothing");
+        assert!(spaces.judge("x.a", &owed, &found(&[1, 2])).is_empty());
+        assert_eq!(spaces.judge("x.a", &owed, &found(&[2])).len(), 1, "missed");
+        assert_eq!(spaces.judge("x.a", &owed, &found(&[1, 1])).len(), 1, "twice");
+        let had = spaces.ends("x.a");
+        spaces.begins("x.a", had);
+        assert_eq!(spaces.judge("x.a", &BTreeSet::new(), &found(&[1])).len(), 1, "it came back");
+        let mark = spaces.all["x.a"].generation;
+        spaces.unsure("x.a", Duration::from_secs(9));
+        spaces.written("x.a", mark, 3, None, Duration::from_secs(8));
+        spaces.written("x.a", mark, 4, None, Duration::from_secs(9));
+        assert_eq!(spaces.all["x.a"].acknowledged, [4].into());
+    }
+}

@@ -1,0 +1,33 @@
+//! A sharded cluster keeps its promises under every kind of fault. More and longer seeds: `sim cluster`.
+
+use pando_sim::cluster::{Report, run};
+use pando_sim::set::Options;
+
+fn short() -> Options {
+    let (seconds, between_ms, longest_ms) = (60, 4000, 8000);
+    Options { seconds, between_ms, longest_ms, pause_ms: 500, calm_ms: 5000, ..Options::default() }
+}
+
+fn once(seed: u64) -> Report {
+    run(seed, &short()).unwrap_or_else(|f| {
+        let log: Vec<_> = f.log.iter().rev().take(60).rev().collect();
+        panic!("seed {seed} after {:?}: {:#?}\n{log:#?}", f.faults, f.problems);
+    })
+}
+
+#[test]
+fn rules_and_promises_hold_over_four_seeds() {
+    let reports: Vec<Report> = (1..=4).map(once).collect();
+    let sum = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>();
+    assert!(
+        sum(|r| r.users.documents.inserted) > 100 && sum(|r| r.users.documents.scans) > 50,
+        "{reports:?}"
+    );
+    assert!(sum(|r| r.users.definitions.sharded) > 10 && sum(|r| r.users.looks) > 50, "{reports:?}");
+    assert!(sum(|r| r.users.transfers) > 20 && sum(|r| r.users.acknowledged) > 50, "{reports:?}");
+}
+
+#[test]
+fn a_seed_repeats_event_for_event() {
+    assert_eq!(once(5), once(5));
+}

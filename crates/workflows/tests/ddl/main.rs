@@ -1,0 +1,6 @@
+//! Coordinators of a cluster's definitions, straight and through every accident.
+
+mod cluster;
+mod create_collection;
+mod drop_collection;
+mod drop_sharded_database;
