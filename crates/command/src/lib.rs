@@ -28,6 +28,7 @@ pub mod generic_args;
 pub mod instance;
 pub mod json;
 pub mod locks;
+pub mod log_levels;
 pub mod metrics;
 pub mod node;
 mod op_ctx;

@@ -203,6 +203,25 @@ fn what_shards_have_is_compared_with_what_the_config_servers_say() {
 }
 
 #[test]
+fn parts_of_a_router_say_as_much_as_they_are_told_to() {
+    run(async {
+        let cluster = Cluster::of(1, 1).await;
+        let mut c = cluster.router(0).await;
+        let mut set = doc! { "setParameter": 1 };
+        set.push("logComponentVerbosity", doc! { "query": { "verbosity": 2 } });
+        c.admin(set).await;
+        let told = c.admin(doc! { "getParameter": 1, "logComponentVerbosity": 1 }).await;
+        let tree = told.get("logComponentVerbosity").and_then(Bson::as_doc).unwrap();
+        assert!(tree.get("query").and_then(Bson::as_doc).is_some(), "{told:?}");
+        assert_eq!(number(&c.admin(doc! { "setParameter": 1, "logLevel": 0 }).await, "was"), 0);
+        let mut wrong = doc! { "setParameter": 1, "$db": "admin" };
+        wrong.push("logComponentVerbosity", doc! { "nothing": 1 });
+        assert_eq!(c.err(wrong).await.0, 2);
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
 fn a_router_forces_shards_to_disk_and_keeps_no_profile() {
     run(async {
         let cluster = Cluster::of(2, 1).await;

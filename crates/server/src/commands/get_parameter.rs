@@ -1,8 +1,8 @@
 //! `getParameter`: server parameters by name, or all with `'*'`.
 
 use super::prelude::*;
+use pando_command::log_levels;
 use pando_command::params::{Kind, ParamRow};
-use pando_env::Component;
 use pando_request::GetParameterArgs;
 use pando_request::settings::parameters::GetParameterOptions;
 
@@ -40,10 +40,8 @@ fn append(server: &Server, b: &mut DocBuilder, row: &ParamRow, details: bool) {
 }
 
 fn append_value(server: &Server, b: &mut DocBuilder, name: &str, row: &ParamRow) {
-    let sink = server.instance.env.log.sink();
     match (row.kind, row.name) {
-        (Kind::Log, "logLevel") => drop(b.i32(name, i32::from(sink.verbosity(Component::Default)))),
-        (Kind::Log, _) => append_verbosity(b, name, &|c| i32::from(sink.verbosity(c))),
+        (Kind::Log, _) => log_levels::append(server.instance.env.log.sink(), b, name, row),
         (_, "featureCompatibilityVersion") => {
             b.doc(name, |d| {
                 server.settings.feature_version().append_to(d);
@@ -51,24 +49,4 @@ fn append_value(server: &Server, b: &mut DocBuilder, name: &str, row: &ParamRow)
         }
         _ => drop(b.bson(name, &server.instance.params.get(row))),
     }
-}
-
-/// The tree of components with their verbosity, as `logComponentVerbosity` shows it.
-fn append_verbosity(b: &mut DocBuilder, name: &str, of: &dyn Fn(Component) -> i32) {
-    b.doc(name, |top| {
-        top.i32("verbosity", of(Component::Default));
-        for c in Component::ALL.iter().filter(|c| **c != Component::Default && !c.path().contains('.')) {
-            top.doc(c.path(), |d| {
-                d.i32("verbosity", of(*c));
-                let prefix = format!("{}.", c.path());
-                for child in Component::ALL {
-                    if let Some(rest) = child.path().strip_prefix(&prefix) {
-                        d.doc(rest, |x| {
-                            x.i32("verbosity", of(*child));
-                        });
-                    }
-                }
-            });
-        }
-    });
 }

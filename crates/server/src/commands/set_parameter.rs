@@ -1,14 +1,10 @@
 //! `setParameter`: changes parameters at runtime and tells what they were.
 
 use super::prelude::*;
-use pando_command::args::safe_i64;
+use pando_command::log_levels;
 use pando_command::params::{Kind, Param, ParamRow};
-use pando_env::Component;
 use pando_env::tls::TlsMode;
 use pando_request::SetParameterArgs;
-
-/// Lines of the log have no higher level.
-const HIGHEST_LEVEL: i64 = 5;
 
 pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let params = &server.instance.params;
@@ -32,7 +28,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     let mut r = Reply::new();
     for (i, (row, v)) in rows.iter().enumerate() {
         let was = match (row.kind, row.param) {
-            (Kind::Log, _) => set_log(server, row, v)?,
+            (Kind::Log, _) => log_levels::set(server.instance.env.log.sink(), row, v)?,
             (_, Param::clusterAuthMode) => Some(set_cluster_auth_mode(server, row, v)?),
             (_, Param::tlsMode) => Some(set_tls_mode(server, row, v)?),
             _ => Some(params.set(row, v)?),
@@ -77,61 +73,4 @@ fn set_cluster_auth_mode(server: &Server, row: &ParamRow, v: &Value<'_>) -> Resu
     let dials_tls = certificates.is_some_and(|c| c.mode().dials());
     server.config.cluster_auth.set_mode(&name, dials_tls)?;
     server.instance.params.set(row, v)
-}
-
-fn set_log(server: &Server, row: &ParamRow, v: &Value<'_>) -> Result<Option<pando_bson::Bson>> {
-    let sink = server.instance.env.log.sink();
-    if row.name == "logLevel" {
-        let was = sink.verbosity(Component::Default);
-        let level = safe_i64(v)
-            .filter(|n| *n >= 0)
-            .ok_or_else(|| Error::bad_value(format!("Invalid value for logLevel: logLevel: {v}")))?;
-        sink.set_verbosity(Component::Default, Some(level.min(HIGHEST_LEVEL) as u8));
-        return Ok(Some(pando_bson::Bson::Int32(i32::from(was))));
-    }
-    let (Value::Document(tree) | Value::Array(tree)) = v else {
-        return Err(Error::type_mismatch(format!("log component verbosity is not a BSON object: {v}")));
-    };
-    let mut changes = Vec::new();
-    collect(tree, "", &mut changes)?;
-    for (component, level) in changes {
-        sink.set_verbosity(component, level);
-    }
-    Ok(None)
-}
-
-fn collect(tree: &RawDoc, prefix: &str, out: &mut Vec<(Component, Option<u8>)>) -> Result<()> {
-    for e in tree {
-        let (name, v) = (e.name(), e.value());
-        if name == "verbosity" {
-            let path = if prefix.is_empty() { "default" } else { prefix };
-            out.push((component(path)?, level(path, &v)?));
-            continue;
-        }
-        let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
-        match v {
-            Value::Document(d) => collect(d, &path, out)?,
-            v => out.push((component(&path)?, level(&path, &v)?)),
-        }
-    }
-    Ok(())
-}
-
-fn component(path: &str) -> Result<Component> {
-    Component::ALL
-        .iter()
-        .find(|c| c.path() == path)
-        .copied()
-        .ok_or_else(|| Error::bad_value(format!("Invalid component name {path}")))
-}
-
-/// Below zero inherits, above five is five.
-fn level(path: &str, v: &Value<'_>) -> Result<Option<u8>> {
-    match safe_i64(v) {
-        Some(n) => Ok((n >= 0).then(|| n.min(HIGHEST_LEVEL) as u8)),
-        None => {
-            let (path, of) = if path == "default" { ("default", "") } else { (path, "default.") };
-            Err(Error::bad_value(format!("Invalid type {}for component {of}{path}", v.type_name())))
-        }
-    }
 }

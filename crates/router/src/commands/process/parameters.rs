@@ -1,9 +1,8 @@
 //! `getParameter` and `setParameter`: of this process.
 
 use super::super::prelude::*;
-use pando_command::args::safe_i64;
+use pando_command::log_levels;
 use pando_command::params::{Kind as Type, ParamRow};
-use pando_env::Component;
 use pando_request::settings::parameters::GetParameterOptions;
 use pando_request::{GetParameterArgs, SetParameterArgs};
 
@@ -40,10 +39,8 @@ fn append(router: &Router, b: &mut DocBuilder, row: &ParamRow, details: bool) {
 }
 
 fn append_value(router: &Router, b: &mut DocBuilder, name: &str, row: &ParamRow) {
-    let verbosity = i32::from(router.instance.env.log.sink().verbosity(Component::Default));
     match (row.kind, row.name) {
-        (Type::Log, "logLevel") => drop(b.i32(name, verbosity)),
-        (Type::Log, _) => drop(b.doc(name, |d| _ = d.i32("verbosity", verbosity))),
+        (Type::Log, _) => log_levels::append(router.instance.env.log.sink(), b, name, row),
         (_, "featureCompatibilityVersion") => drop(b.doc(name, |d| _ = d.str("version", "7.0"))),
         _ => drop(b.bson(name, &router.instance.params.get(row))),
     }
@@ -69,17 +66,10 @@ pub(in crate::commands) async fn set(router: &Router, _: &OpCtx, req: Request<'_
     let mut r = Reply::new();
     for (i, (row, v)) in rows.iter().enumerate() {
         let was = match row.kind {
-            Type::Log => {
-                let sink = router.instance.env.log.sink();
-                let was = i32::from(sink.verbosity(Component::Default));
-                let level = safe_i64(v).filter(|n| (0..=5).contains(n));
-                let wrong = || Error::bad_value(format!("Invalid value for {}: {v}", row.name));
-                sink.set_verbosity(Component::Default, Some(level.ok_or_else(wrong)? as u8));
-                pando_bson::Bson::Int32(was)
-            }
-            _ => params.set(row, v)?,
+            Type::Log => log_levels::set(router.instance.env.log.sink(), row, v)?,
+            _ => Some(params.set(row, v)?),
         };
-        if i == 0 {
+        if let Some(was) = was.filter(|_| i == 0) {
             r.body.bson("was", &was);
         }
     }
