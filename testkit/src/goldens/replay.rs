@@ -150,20 +150,17 @@ impl<'a> Replay<'a> {
                 let want = line(&Bson::Document(case.expect.clone()));
                 Some(Difference { id: case.id.clone(), kind: Kind::Crash, want, got: e.to_string() })
             }
-            Ok(got) => {
-                let found = compare(case, &docs, &got, self.way)?;
-                let is_open = found.kind == Kind::Result && self.is_as_on_one_set(case, &got.main, &docs);
-                (!is_open).then_some(found)
-            }
+            Ok(got) => compare(case, &docs, &got, self.way),
         }
     }
 
     /// Whether rows of several shards are those of one set that holds the same documents in the order in which the shards give them:
     /// then nothing differs but an order that is nobody's.
-    fn is_as_on_one_set(&mut self, case: &Case, got: &Answer, docs: &[Bson]) -> bool {
-        let (Way::Sharded, Some(setup), Some(rows)) = (self.way, &case.setup, got.rows.as_deref()) else {
-            return false;
-        };
+    pub fn is_as_on_one_set(&mut self, case: &Case) -> bool {
+        let (Way::Sharded, Some(setup)) = (self.way, &case.setup) else { return false };
+        let got = self.answer(case).ok().and_then(|got| got.main.rows);
+        let Some(rows) = got else { return false };
+        let docs = if self.setups.has(setup) { self.setups.docs(setup) } else { &[] };
         self.ask(COPIES, &doc! { "dropDatabase": 1 });
         let mut copied = BTreeSet::new();
         for name in case.also.iter().chain([setup]) {
@@ -172,8 +169,9 @@ impl<'a> Replay<'a> {
         let one = self.reply(COPIES, &case.cmd, case.raw, case.unordered);
         self.ask(COPIES, &doc! { "dropDatabase": 1 });
         let all = lines(docs);
-        let asked = Asked { cmd: &case.cmd, raw: case.raw, all: &all, behind: None };
-        one.is_ok_and(|one| self.way.same_rows(asked, one.rows.as_deref(), Some(rows)))
+        let asked =
+            Asked { cmd: &case.cmd, raw: case.raw, unordered: case.unordered, all: &all, behind: None };
+        one.is_ok_and(|one| self.way.same_rows(asked, one.rows.as_deref(), Some(&rows)))
     }
     /// A data set as it is, unsharded, in another database.
     fn copy(&mut self, name: &str, copied: &mut BTreeSet<String>) {
@@ -470,7 +468,7 @@ fn compare(case: &Case, docs: &[Bson], got: &Got, way: Way) -> Option<Difference
     let want = wanted(&case.expect, docs, case.cmd.get("distinct").is_some(), case.unordered, way);
     let mut soft = None;
     let all = if way == Way::Sharded { lines(docs) } else { Vec::new() };
-    let asked = Asked { cmd: &case.cmd, raw: case.raw, all: &all, behind: None };
+    let asked = Asked { cmd: &case.cmd, raw: case.raw, unordered: case.unordered, all: &all, behind: None };
     match between(&want, &got.main, asked, way) {
         None => {}
         Some(Kind::Message) => soft = say(Kind::Message, format!("{want:?}"), format!("{:?}", got.main)),
@@ -492,7 +490,7 @@ fn compare(case: &Case, docs: &[Bson], got: &Got, way: Way) -> Option<Difference
     let told = list(&case.expect, "then").iter().filter_map(Bson::as_doc);
     for ((w, g), cmd) in told.zip(&got.then).zip(&case.then) {
         let w = wanted(w, docs, false, false, way);
-        match between(&w, g, Asked { cmd, behind: Some(&case.cmd), ..asked }, way) {
+        match between(&w, g, Asked { cmd, behind: Some(&case.cmd), unordered: false, ..asked }, way) {
             None => {}
             Some(Kind::Message) => soft = soft.or(say(Kind::Message, format!("{w:?}"), format!("{g:?}"))),
             Some(_) => return say(Kind::Then, format!("{w:?}"), format!("{g:?}")),

@@ -43,7 +43,8 @@ const OF_ONE: [&str; 1] = ["estimate"];
 impl Way {
     /// What a router does not have: the databases of a node's own.
     pub(super) fn leaves_out(self, case: &Case) -> bool {
-        self != Way::Set && case.db == "local"
+        let unique = || case.pre.iter().chain([&case.cmd]).any(keeps_different);
+        self != Way::Set && case.db == "local" || self == Way::Sharded && unique()
     }
 
     /// Commands that routers do not know (59), or that this one does not carry out (115): each refusal names its command. The same of
@@ -117,7 +118,8 @@ impl Way {
         if asked.behind.is_some_and(|cmd| takes_some(cmd, asked.raw)) {
             return want.len() == got.len();
         }
-        if let Some(parts) = order::sorted_by(asked.cmd) {
+        // Rows that are sorted by their text say nothing of their order.
+        if let Some(parts) = order::sorted_by(asked.cmd).filter(|_| !asked.unordered) {
             return order::same_but_for_equals(&want, &got, &parts, cuts(asked.cmd, asked.raw));
         }
         let sorted = |rows: &[String]| {
@@ -164,6 +166,22 @@ impl Way {
     }
 }
 
+/// Makes an index that keeps documents different by other fields than the shard key, which sharded collections do not have (67).
+fn keeps_different(cmd: &Document) -> bool {
+    let indexes =
+        cmd.get("createIndexes").and(cmd.get("indexes")).and_then(Bson::as_array).unwrap_or_default();
+    indexes.iter().filter_map(Bson::as_doc).any(|index| {
+        let unique = index
+            .get("unique")
+            .is_some_and(|v| matches!(v, Bson::Boolean(true)) || v.as_f64().is_some_and(|n| n != 0.0));
+        let first = index
+            .get("key")
+            .and_then(Bson::as_doc)
+            .and_then(|key| key.iter().next().map(|(name, _)| name.to_owned()));
+        unique && first.as_deref() != Some("_id")
+    })
+}
+
 /// A router's list of databases says which shards have each.
 fn without_shards(v: &Bson) -> Bson {
     let one = |v: &Bson| match v {
@@ -182,6 +200,7 @@ fn without_shards(v: &Bson) -> Bson {
 pub(super) struct Asked<'a> {
     pub(super) cmd: &'a Document,
     pub(super) raw: bool,
+    pub(super) unordered: bool,
     pub(super) all: &'a [String],
     /// What was done before: which of several documents it was done to shows in the answer.
     pub(super) behind: Option<&'a Document>,

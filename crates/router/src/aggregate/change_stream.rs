@@ -34,10 +34,13 @@ pub(crate) async fn run(
     ctx.set_change_stream();
     let q = router.query_ctx(ctx, None, args.collation, args.let_vars)?;
     let looks_up = spec.get("fullDocument").is_some_and(|v| v.as_str() == Some("updateLookup"));
-    check_stages(args.pipeline)?;
     let resumes = Resumes::of(spec, args.pipeline)?;
-    let Parts { shards: stages, merger, order } =
-        parts(args.pipeline, looks_up || resumes.must_be_there, &q)?;
+    let all_here = looks_up || resumes.must_be_there;
+    let Parts { shards: stages, merger, order } = parts(args.pipeline, all_here, &q)?;
+    if all_here {
+        // Shards do not see the stages that they would refuse.
+        check_stages(args.pipeline)?;
+    }
     let shards = router.catalog.refresh_shards().await?;
     let targets: Vec<Target> = shards.iter().map(|s| Target::unversioned(s.entry.id.clone())).collect();
     // All begin at one time; what changes from now on is newer than whatever anybody has told of.

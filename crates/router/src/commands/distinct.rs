@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let ns = req.ns()?;
+    let ns = req.ns_of_ddl()?;
     let args = DistinctArgs::parse(&req)?;
     let mut tries = Tries::default();
     loop {

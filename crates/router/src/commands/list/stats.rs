@@ -87,6 +87,7 @@ pub(in crate::commands) async fn of_collection(
 ) -> Result<Reply> {
     let ns = match req.first().value() {
         Value::String(full) if req.name == "dataSize" => Namespace::parse(full)?,
+        _ if req.name == "dataSize" => req.ns()?,
         _ => req.ns_of_ddl()?,
     };
     let mut tries = Tries::default();
