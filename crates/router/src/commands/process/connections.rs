@@ -18,14 +18,14 @@ pub(in crate::commands) async fn stats(router: &Router, _: &OpCtx, _: Request<'_
     all.iter().for_each(|(_, n)| total += *n);
     let mut r = Reply::new();
     for (name, n) in figures(total) {
-        r.body.i64(&*format!("total{name}"), n);
+        r.body.i64(&format!("total{name}"), n);
     }
     r.body.doc("hosts", |d| {
         for (host, now) in &all {
             d.doc(&**host, |d| {
                 for (name, n) in figures(*now) {
                     let (first, rest) = name.split_at(1);
-                    d.i64(&*format!("{}{rest}", first.to_lowercase()), n);
+                    d.i64(&format!("{}{rest}", first.to_lowercase()), n);
                 }
             });
         }
