@@ -4,7 +4,7 @@ use pando_sim::cluster::{Report, run};
 use pando_sim::set::Options;
 
 fn short() -> Options {
-    let (seconds, between_ms, longest_ms) = (60, 4000, 8000);
+    let (seconds, between_ms, longest_ms) = (40, 3000, 8000);
     Options { seconds, between_ms, longest_ms, pause_ms: 500, calm_ms: 5000, ..Options::default() }
 }
 
@@ -16,15 +16,12 @@ fn once(seed: u64) -> Report {
 }
 
 #[test]
-fn rules_and_promises_hold_over_four_seeds() {
-    let reports: Vec<Report> = (1..=4).map(once).collect();
+fn rules_and_promises_hold_over_three_seeds() {
+    let reports: Vec<Report> = (1..=3).map(once).collect();
     let sum = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>();
-    assert!(
-        sum(|r| r.users.documents.inserted) > 100 && sum(|r| r.users.documents.scans) > 50,
-        "{reports:?}"
-    );
-    assert!(sum(|r| r.users.definitions.sharded) > 10 && sum(|r| r.users.looks) > 50, "{reports:?}");
-    assert!(sum(|r| r.users.transfers) > 20 && sum(|r| r.users.acknowledged) > 50, "{reports:?}");
+    assert!(sum(|r| r.users.documents.inserted) > 60 && sum(|r| r.users.documents.scans) > 30, "{reports:?}");
+    assert!(sum(|r| r.users.definitions.sharded) > 5 && sum(|r| r.users.looks) > 30, "{reports:?}");
+    assert!(sum(|r| r.users.transfers) > 10 && sum(|r| r.users.acknowledged) > 30, "{reports:?}");
 }
 
 #[test]

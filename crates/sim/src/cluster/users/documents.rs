@@ -165,7 +165,7 @@ impl Owner {
         }
         match self.c.below(12) {
             0..=2 if self.own.len() < KEPT => self.insert(coll).await,
-            0..=2 | 3 => self.delete(coll, &some).await,
+            0..=3 => self.delete(coll, &some).await,
             4..=6 => self.update(coll, &some, true).await,
             7 => self.update(coll, &some, false).await,
             8 | 9 => self.find_and_modify(coll, some[0]).await,
