@@ -24,6 +24,7 @@ impl Access {
         let Some(open) = open_txn(ctx) else {
             return self.outside_transaction(ctx)?.create(ns, options).await;
         };
+        self.placed(ctx, ns, Kind::Write)?;
         open.with(|unit| {
             if let Some(Named::View(_)) = self.catalog.snapshot().get(ns) {
                 let text = format!("A view already exists. NS: {ns}");

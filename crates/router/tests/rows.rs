@@ -288,3 +288,33 @@ fn reads_go_where_they_are_preferred_and_writes_find_the_next_primary() {
         cluster.shut_down().await;
     });
 }
+
+#[test]
+fn what_a_transaction_makes_is_known_to_its_next_statements() {
+    run(async {
+        let cluster = Cluster::of(1, 1).await;
+        let mut c = cluster.router(0).await;
+        for number in 1..3_i64 {
+            // The second time it was there before, and is dropped.
+            let _ = c.run(doc! { "drop": "c", "$db": "test" }).await;
+            let within = |mut body: Document| {
+                let id = pando_bson::Binary { subtype: 4, bytes: vec![5; 16] };
+                body.push("lsid", doc! { "id": Bson::Binary(id) });
+                body.push("txnNumber", number);
+                body.push("autocommit", false);
+                body
+            };
+            let mut create = within(doc! { "create": "c" });
+            create.push("startTransaction", true);
+            c.ok(create).await;
+            let index = doc! { "key": doc! { "a": 1 }, "name": "a" };
+            c.ok(within(doc! { "createIndexes": "c", "indexes": [index] })).await;
+            c.ok(within(doc! { "insert": "c", "documents": [doc! { "_id": 1 }] })).await;
+            let mut commit = within(doc! { "commitTransaction": 1 });
+            commit.push("$db", "admin");
+            c.ok(commit).await;
+            assert_eq!(c.all(doc! { "find": "c" }).await.len(), 1);
+        }
+        cluster.shut_down().await;
+    });
+}

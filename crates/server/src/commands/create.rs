@@ -24,6 +24,12 @@ pub(super) async fn run_as(
     // A router's `$out` fills such a collection.
     let temp = ctx.database_version.is_some() && args.temp.take() == Some(true);
     let noted = args.auto_index_id.is_some();
+    // The statements of a transaction, but for the first one, cannot be sent back.
+    if let Some(sharding) =
+        server.sharding.as_ref().filter(|_| ctx.database_version.is_some() && ctx.in_txn())
+    {
+        sharding.make_known(&ns, ctx).await?;
+    }
     server.upkeep.admission.before_write(ctx).await?;
     args.check_form(&ns)?;
     names::check_creatable(&ns)?;

@@ -9,7 +9,7 @@ use pando_command::OpCtx;
 use pando_env::Component;
 use pando_routing::{DatabaseEntry, RoutingTable};
 use pando_shard::Why;
-use pando_shard::metadata::KnownDatabase;
+use pando_shard::metadata::{Known, KnownDatabase};
 use std::sync::Arc;
 
 impl Sharding {
@@ -88,6 +88,16 @@ impl Sharding {
         let known = here.map_or(KnownDatabase::Elsewhere, |e| KnownDatabase::Here(e.version));
         self.metadata.install_database(db, known);
         Ok(())
+    }
+    /// Asks where nothing is known of a collection or its database.
+    pub(crate) async fn make_known(&self, ns: &Namespace, ctx: &OpCtx) -> Result<()> {
+        if self.metadata.known_database(ns.db()).is_none() {
+            ctx.interruptible(self.refresh_database(ns.db(), ctx)).await??;
+        }
+        match self.metadata.known(ns) {
+            Known::Nothing => ctx.interruptible(self.refresh(ns, ctx)).await?,
+            Known::Unsharded | Known::Sharded(_) => Ok(()),
+        }
     }
     /// Asks the config servers anew, whatever is known.
     pub(crate) async fn refresh_anew(&self, ns: &Namespace) -> Result<()> {
