@@ -15,6 +15,8 @@ use pando_base::limits;
 use pando_bson::{DocBuilder, RawDoc};
 use pando_env::{Env, Stream};
 use pando_wire::{WireError, flags};
+use std::future::poll_fn;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// How to connect.
@@ -102,6 +104,16 @@ impl Connection {
     /// Whether another call may be made.
     pub fn is_usable(&self) -> bool {
         self.usable
+    }
+
+    /// Looks whether the peer has closed it, without waiting. Then no other call may be made.
+    pub(crate) async fn is_closed_by_peer(&mut self) -> bool {
+        let mut closed = self.stream.closed();
+        let look = |cx: &mut Context<'_>| Poll::Ready(closed.as_mut().poll(cx).is_ready());
+        let is_closed = poll_fn(look).await;
+        drop(closed);
+        self.usable &= !is_closed;
+        is_closed
     }
 
     /// Runs a command and returns its reply; `ok: 0` is a failure of kind `Command`.

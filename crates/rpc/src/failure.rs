@@ -68,12 +68,14 @@ pub struct Failure {
     pub error: Error,
     /// The peer's reply as it came; `None` where there was none.
     pub reply: Option<DocBuf>,
+    /// The command may have been read before its peer was found gone.
+    pub was_sent: bool,
 }
 
 impl Failure {
     /// Of this node, or of what came instead of a reply.
     pub fn new(kind: Kind, error: Error) -> Failure {
-        Failure { kind, error, reply: None }
+        Failure { kind, error, reply: None, was_sent: false }
     }
     pub(crate) fn io(peer: &str, e: &io::Error) -> Failure {
         use io::ErrorKind::*;
@@ -93,6 +95,11 @@ impl Failure {
             _ => format!("Error connecting to {peer} :: caused by :: {e}"),
         };
         Failure::new(kind, Error::new(ErrorCode::HostUnreachable, text))
+    }
+    /// The connection was cut behind the command, and nobody listens there any more: the process is gone, and what it did first
+    /// nobody knows.
+    pub(crate) fn gone_behind(peer: &str, e: &io::Error) -> Failure {
+        Failure { was_sent: true, ..Failure::io(peer, e) }
     }
     pub(crate) fn timed_out(peer: &str) -> Failure {
         let text = format!("Request to {peer} timed out");
@@ -134,7 +141,7 @@ impl Failure {
         if !extra.is_empty() {
             error = error.with_extra(extra.as_bytes().to_vec());
         }
-        Failure { kind: Kind::Command, error, reply: Some(reply.to_buf()) }
+        Failure { reply: Some(reply.to_buf()), ..Failure::new(Kind::Command, error) }
     }
     pub fn code(&self) -> ErrorCode {
         self.error.code
@@ -154,6 +161,7 @@ impl Failure {
     pub fn effect(&self) -> Effect {
         let code = self.code();
         match self.kind {
+            Kind::Refused if self.was_sent => Effect::Unknown,
             Kind::Refused | Kind::Handshake => Effect::NotBegun,
             Kind::Reset | Kind::TimedOut | Kind::Unreachable => Effect::Unknown,
             Kind::Protocol => Effect::Final,
@@ -242,6 +250,9 @@ mod tests {
     fn what_became_of_the_command_follows_from_kind_code_and_labels() {
         let io = |kind: io::ErrorKind| Failure::io("h", &kind.into()).effect();
         assert_eq!(io(io::ErrorKind::ConnectionRefused), Effect::NotBegun);
+        // The same seen behind a command that was sent: it may have been carried out, and is not sent to the next primary.
+        let gone = Failure::gone_behind("h", &io::ErrorKind::ConnectionRefused.into());
+        assert_eq!((gone.kind, gone.effect()), (Kind::Refused, Effect::Unknown));
         assert_eq!(io(io::ErrorKind::ConnectionReset), Effect::Unknown);
         assert_eq!(io(io::ErrorKind::TimedOut), Effect::Unknown);
         let refused = Failure::io("h", &HandshakeFailed::error("wrong host"));

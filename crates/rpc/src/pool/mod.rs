@@ -81,6 +81,16 @@ impl Pool {
     pub async fn take_new(&self, addr: &str, limit: Duration) -> CallResult<Lease> {
         self.lease(addr, limit, true).await
     }
+    /// The same at less cost: an idle one is looked at first, and taken where its peer has not closed it. Whether the peer dies
+    /// meanwhile nobody can know.
+    async fn take_alive(&self, addr: &str, limit: Duration) -> CallResult<Lease> {
+        loop {
+            let mut lease = self.take(addr, limit).await?;
+            if !lease.was_idle || !lease.is_closed_by_peer().await {
+                return Ok(lease);
+            }
+        }
+    }
     async fn lease(&self, addr: &str, limit: Duration, fresh: bool) -> CallResult<Lease> {
         let env = &self.0.env;
         let asked = env.clock.mono();
@@ -139,7 +149,7 @@ impl Pool {
     }
 
     /// One call on a connection of the pool. An idle connection that turns out to be dead says nothing about the peer: what
-    /// may be sent again is, once, and what may not goes on a new connection.
+    /// may be sent again is, once; what may not goes on a new connection, or on one whose peer is still there.
     pub async fn call(&self, addr: &str, body: &RawDoc, retry: Retry, limit: Duration) -> CallResult<DocBuf> {
         self.call_with(addr, body, &[], retry, limit).await
     }
@@ -153,11 +163,11 @@ impl Pool {
         limit: Duration,
     ) -> CallResult<DocBuf> {
         let again = |f: &Failure| f.kind == Kind::Reset && may_retry(f.effect(), retry, 1);
-        let fresh = !may_retry(Effect::Unknown, retry, 1);
-        let (was_idle, mut done) = self.attempt(addr, body, sequences, limit, fresh).await;
+        let repeatable = may_retry(Effect::Unknown, retry, 1);
+        let (was_idle, mut done) = self.attempt(addr, body, sequences, limit, repeatable).await;
         if was_idle && done.as_ref().is_err_and(again) {
             self.forget(addr);
-            (_, done) = self.attempt(addr, body, sequences, limit, fresh).await;
+            (_, done) = self.attempt(addr, body, sequences, limit, repeatable).await;
         }
         match done {
             Err(f) if f.kind == Kind::Reset => Err(self.look_again(addr, f).await),
@@ -171,9 +181,13 @@ impl Pool {
         body: &RawDoc,
         sequences: &[Sequence<'_>],
         limit: Duration,
-        fresh: bool,
+        repeatable: bool,
     ) -> (bool, CallResult<DocBuf>) {
-        let mut lease = match self.lease(addr, limit, fresh).await {
+        let taken = match repeatable {
+            true => self.take(addr, limit).await,
+            false => self.take_alive(addr, limit).await,
+        };
+        let mut lease = match taken {
             Ok(lease) => lease,
             Err(f) => return (false, Err(f)),
         };
@@ -188,7 +202,9 @@ impl Pool {
         let env = &self.0.env;
         let limit = Duration::from_millis(limits::FAILOVER_PROBE_MS_MAX as u64);
         match env.timeout(limit, env.net.connect(addr.to_owned())).await {
-            Some(Err(e)) if e.kind() == std::io::ErrorKind::ConnectionRefused => Failure::io(addr, &e),
+            Some(Err(e)) if e.kind() == std::io::ErrorKind::ConnectionRefused => {
+                Failure::gone_behind(addr, &e)
+            }
             _ => closed,
         }
     }

@@ -13,6 +13,10 @@ impl Replication {
         if let Some(after) = rc.after_cluster_time {
             self.await_cluster_time(ctx, after).await?;
         }
+        // A snapshot of a time is whole once everything up to then is here.
+        if let Some(at) = rc.at_cluster_time {
+            self.await_cluster_time(ctx, at).await?;
+        }
         if let Some(after) = rc.after_op_time {
             self.await_op_time(ctx, after).await?;
         }
@@ -26,14 +30,14 @@ impl Replication {
             // Reads what is written without holes, not what is committed.
             ReadLevel::Snapshot if !self.config.majority_reads => Ok(()),
             ReadLevel::Majority | ReadLevel::Snapshot => {
-                let after = rc.after_cluster_time.or(rc.after_op_time.map(|t| t.ts));
+                let after = rc.after_cluster_time.or(rc.after_op_time.map(|t| t.ts)).or(rc.at_cluster_time);
                 // Without a commit point there is nothing that could be read.
                 self.await_committed(ctx, after.unwrap_or(Timestamp(1))).await
             }
         }
     }
 
-    /// `afterClusterTime`: a time that came from another member or shard may lie ahead of everything here; the
+    /// `afterClusterTime`, `atClusterTime`: a time that came from another member or shard may lie ahead of everything here; the
     /// primary then writes an entry, so that it can be read.
     async fn await_cluster_time(&self, ctx: &OpCtx, after: Timestamp) -> Result<()> {
         let log = self.storage.log();

@@ -20,6 +20,7 @@ mod retries;
 mod rollback;
 mod services;
 mod shutdown;
+mod snapshot_reads;
 mod transactions;
 mod transition;
 mod words;
