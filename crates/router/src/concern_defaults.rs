@@ -43,10 +43,10 @@ impl ConcernDefaults {
     /// Of one that names how long to wait and no members.
     pub(crate) fn append_write_for(&self, given: &WriteConcern, b: &mut DocBuilder) {
         let wc = WriteConcern { j: given.j, wtimeout_ms: given.wtimeout_ms, ..self.write_concern() };
-        append(&wc, b);
+        b.doc("writeConcern", |d| wc.append_to(d));
     }
     pub(crate) fn append_write(&self, b: &mut DocBuilder) {
-        append(&self.write_concern(), b);
+        b.doc("writeConcern", |d| self.write_concern().append_to(d));
     }
     /// What a transaction reads by that names no read concern.
     pub(crate) fn of_transaction(&self) -> Option<DocBuf> {
@@ -55,21 +55,6 @@ impl ConcernDefaults {
         b.str("level", level.text()).str("provenance", Provenance::CustomDefault.text());
         Some(b.finish())
     }
-}
-
-fn append(wc: &WriteConcern, b: &mut DocBuilder) {
-    b.doc("writeConcern", |d| {
-        match &wc.w {
-            W::Nodes(n) => d.i32("w", *n),
-            W::Majority => d.str("w", "majority"),
-            W::Mode(mode) => d.str("w", mode),
-            W::Tags(tags) => d.raw_doc("w", tags),
-        };
-        if let Some(j) = wc.j {
-            d.bool("j", j);
-        }
-        d.i32("wtimeout", wc.wtimeout_ms as i32).str("provenance", wc.provenance.text());
-    });
 }
 
 /// The newest that this router knows of.
