@@ -77,7 +77,10 @@ impl CachedMetadata {
         // What was cut off in the middle is written anew.
         let before = match known {
             Some(known) => Some(known),
-            None => self.read(ns, ReadAt::Latest).ok().flatten().map(Arc::new),
+            None => match self.read(ns, ReadAt::Latest) {
+                Err(e) if e.code == ErrorCode::ConflictingOperationInProgress => None,
+                read => read?.map(Arc::new),
+            },
         };
         let doc = CachedCollection::of(table, false).to_doc();
         if before.as_ref().is_some_and(|b| CachedCollection::of(b, false).to_doc() == doc) {
