@@ -151,17 +151,22 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Chunks of one generation with one placement are the same chunk; of a table of another generation nothing stays.
+    /// Chunks of one generation with one placement are the same chunk. Of a table of another generation nothing stays: its bounds may
+    /// have other fields.
     pub fn between(before: Option<&RoutingTable>, after: &RoutingTable) -> Changes {
         let mut out = Changes::default();
-        let same = before.is_some_and(|b| b.collection.generation == after.collection.generation);
-        let mut old = before.into_iter().flat_map(|t| t.chunks.iter()).peekable();
+        let (same, other) = match before {
+            Some(b) if b.collection.generation == after.collection.generation => (before, None),
+            _ => (None, before),
+        };
+        out.gone.extend(other.into_iter().flat_map(|t| t.chunks.iter()).map(key));
+        let mut old = same.into_iter().flat_map(|t| t.chunks.iter()).peekable();
         for new in after.chunks.iter() {
             while let Some(o) = old.next_if(|o| o.start() < new.start()) {
                 out.gone.push(key(o));
             }
             let there = old.next_if(|o| o.start().cmp(new.start()) == Ordering::Equal);
-            if !(same && there.is_some_and(|o| o.placement() == new.placement())) {
+            if there.is_none_or(|o| o.placement() != new.placement()) {
                 out.put.push(chunk_doc(new));
             }
         }

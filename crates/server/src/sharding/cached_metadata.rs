@@ -28,6 +28,20 @@ pub(crate) struct CachedMetadata {
     written: Mutex<HashMap<Namespace, Arc<RoutingTable>>>,
 }
 
+/// The documents of one collection, as they were read.
+struct Kept {
+    collection: DocBuf,
+    chunks: Vec<DocBuf>,
+}
+
+impl Kept {
+    /// # Errors
+    /// [`ErrorCode::ConflictingOperationInProgress`] when they were read in the middle of a refresh, others when they make no table.
+    fn into_table(self) -> Result<RoutingTable> {
+        CachedCollection::parse(&self.collection)?.into_table(&self.chunks)
+    }
+}
+
 fn by_name(name: &str) -> DocBuf {
     let mut d = DocBuilder::new();
     d.str("_id", name);
@@ -74,13 +88,10 @@ impl CachedMetadata {
     }
     async fn put(&self, ns: &Namespace, table: &Arc<RoutingTable>) -> Result<()> {
         let known = self.written().get(ns).cloned();
-        // What was cut off in the middle is written anew.
+        // What was cut off in the middle, or makes no sense, is written anew.
         let before = match known {
             Some(known) => Some(known),
-            None => match self.read(ns, ReadAt::Latest) {
-                Err(e) if e.code == ErrorCode::ConflictingOperationInProgress => None,
-                read => read?.map(Arc::new),
-            },
+            None => self.read(ns, ReadAt::Latest)?.and_then(|kept| kept.into_table().ok()).map(Arc::new),
         };
         let doc = CachedCollection::of(table, false).to_doc();
         if before.as_ref().is_some_and(|b| CachedCollection::of(b, false).to_doc() == doc) {
@@ -91,6 +102,7 @@ impl CachedMetadata {
         let chunks = chunks_of(ns.as_str())?;
         let unfinished = CachedCollection::of(table, true).to_doc();
         self.internal.put(&Uninterrupted, &collections(), &unfinished).await?;
+        let before = before.filter(|b| b.collection.generation == table.collection.generation);
         if before.is_none() {
             self.internal.drop(&chunks).await?;
         }
@@ -123,19 +135,22 @@ impl CachedMetadata {
     }
 
     /// What is written of a collection.
-    fn read(&self, ns: &Namespace, at: ReadAt) -> Result<Option<RoutingTable>> {
-        let Some(doc) = self.internal.named_as_of(&collections(), ns.as_str(), at)? else { return Ok(None) };
+    fn read(&self, ns: &Namespace, at: ReadAt) -> Result<Option<Kept>> {
+        let Some(collection) = self.internal.named_as_of(&collections(), ns.as_str(), at)? else {
+            return Ok(None);
+        };
         let chunks = self.internal.all(&chunks_of(ns.as_str())?, at)?;
-        CachedCollection::parse(&doc)?.into_table(&chunks).map(Some)
+        Ok(Some(Kept { collection, chunks }))
     }
     /// A secondary's way to it: the primary learns what there is to learn first.
     pub(crate) async fn collection(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Option<Arc<RoutingTable>>> {
         for _ in 0..limits::CACHED_METADATA_READS_MAX {
             self.have_primary_refresh(ctx, "_flushRoutingTableCacheUpdates", ns.as_str()).await?;
-            match self.read(ns, ReadAt::At(self.replication.last_applied().ts)) {
+            let kept = self.read(ns, ReadAt::At(self.replication.last_applied().ts))?;
+            match kept.map(Kept::into_table) {
                 // The primary is at it again.
-                Err(e) if e.code == ErrorCode::ConflictingOperationInProgress => {}
-                read => return Ok(read?.map(Arc::new)),
+                Some(Err(e)) if e.code == ErrorCode::ConflictingOperationInProgress => {}
+                table => return Ok(table.transpose()?.map(Arc::new)),
             }
         }
         let text = format!("what is kept of {ns} changes faster than it is read");
