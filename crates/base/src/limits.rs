@@ -268,8 +268,8 @@ pub const TLS_EXPIRY_WARNING_DAYS: i64 = 30;
 pub const RPC_OPEN_PER_HOST_MAX: usize = 128;
 /// Calls that wait for a connection to one host; the next one is refused. Behind so many nobody is served in time.
 pub const RPC_WAITING_PER_HOST_MAX: usize = 1024;
-/// Hosts that a pool remembers; before it adds one more it forgets those it has no connection to.
-pub const RPC_HOSTS_MAX: usize = 1024;
+/// Hosts that a pool remembers; beyond, each new one costs a walk over all, to forget the quiet ones: a thousand shards of a dozen members.
+pub const RPC_HOSTS_MAX: usize = 16 * 1024;
 /// Tries of a call that may be repeated, the first one included.
 pub const RPC_TRIES_MAX: u32 = 4;
 /// Room for the body of a command, and for the framing, in a message that carries document sequences.
@@ -574,8 +574,8 @@ pub const WORKFLOW_RETRY_MS_MAX: u64 = 10_000;
 pub const WORKFLOW_TRIES_MAX: u32 = 6;
 /// One call of a workflow to another node; it may write there and wait for a majority.
 pub const WORKFLOW_CALL_MS_MAX: u64 = 30_000;
-/// Actions that one workflow may have under way: a call to each shard of a large cluster.
-pub const WORKFLOW_ACTIONS_MAX: usize = 1024;
+/// Actions that one workflow may have under way: a call to each shard of the largest cluster, and a few more.
+pub const WORKFLOW_ACTIONS_MAX: usize = 16 * 1024;
 /// Instances of one service at a time; each has a document, a task and a place in memory.
 pub const WORKFLOW_INSTANCES_MAX: usize = 1000;
 /// How often a coordinator without a deadline asks its core anyway.
@@ -794,5 +794,7 @@ pub const ROUTER_READ_AHEAD_BYTES: usize = 32 << 20;
 /// Milliseconds for which a router has shards wait at a time while it merges their changes: so long an event of one may be kept by others
 /// that have nothing to tell.
 pub const ROUTER_WATCH_SLICE_MS: i64 = 100;
+/// Bytes of events that a router holds of a shard and asks it for more, to learn that nothing comes before what others have sent.
+pub const ROUTER_WATCH_AHEAD_BYTES: usize = 64 << 10;
 /// Writes without the shard key look for a document and write it; so many times another writer may come in between.
 pub const ROUTER_WRITE_WITHOUT_KEY_TRIES_MAX: u32 = 10;

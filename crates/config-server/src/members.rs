@@ -8,6 +8,7 @@ use crate::shard_checks::{ConnectionString, members};
 use pando_access::{Change, Interrupt};
 use pando_base::Result;
 use pando_bson::{DocBuf, RawDoc, Value};
+use pando_env::together;
 
 /// What the entry of a shard says when its set has the members that its primary names; `None` when it says so already.
 fn renewed(shard: &RawDoc, hello: &RawDoc) -> Result<Option<DocBuf>> {
@@ -22,18 +23,21 @@ fn renewed(shard: &RawDoc, hello: &RawDoc) -> Result<Option<DocBuf>> {
 }
 
 impl CatalogManager {
-    /// Asks every shard once. One that does not answer keeps the members that it had.
+    /// Asks every shard once, all at the same time: one that does not answer keeps the members that it had, and nobody waiting.
     pub async fn follow_members(&self, interrupt: &dyn Interrupt) -> Result<()> {
-        for shard in self.metadata().shards()? {
-            let set = ConnectionString::parse(text(&shard, "host")?)?;
-            let Ok(primary) = self.primary_of(interrupt, &set).await else { continue };
-            if renewed(&shard, &primary.hello)?.is_none() {
+        let shards = self.metadata().shards()?;
+        let set_of = |shard: &DocBuf| ConnectionString::parse(text(shard, "host")?);
+        let sets = shards.iter().map(set_of).collect::<Result<Vec<_>>>()?;
+        let primaries = together(sets.iter().map(|set| self.primary_of(interrupt, set)).collect()).await;
+        for (shard, primary) in shards.iter().zip(primaries) {
+            let Ok(primary) = primary else { continue };
+            if renewed(shard, &primary.hello)?.is_none() {
                 continue;
             }
             let _topology = self.lock(interrupt, Subject::Topology).await?;
             let _zones = self.lock(interrupt, Subject::Zones).await?;
             // It may have been changed meanwhile, or be gone.
-            let Some(was) = self.metadata().shard(text(&shard, "_id")?)? else { continue };
+            let Some(was) = self.metadata().shard(text(shard, "_id")?)? else { continue };
             if let Some(now) = renewed(&was, &primary.hello)? {
                 self.write(interrupt, &[Change::Replace { ns: ns("shards"), was, now }]).await?;
             }

@@ -11,11 +11,13 @@ pub mod net;
 pub mod op_locks;
 pub mod sync;
 pub mod tls;
+mod together;
 
 pub use disk::{Disk, DiskFile};
 pub use host::{Host, HostFacts, HostUsage};
 pub use log::{Component, Log};
 pub use net::{Listener, Net, Stream};
+pub use together::together;
 
 use pando_base::Millis;
 use std::future::Future;

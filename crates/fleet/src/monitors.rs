@@ -37,7 +37,11 @@ impl Monitors {
         if let Some(inner) = sets.get(name).and_then(Weak::upgrade) {
             drop(sets);
             let monitor = SetMonitor(inner);
-            monitor.feed(Event::Seeds { hosts: hosts.into_iter().map(str::to_owned).collect() });
+            let hosts: Vec<String> = hosts.into_iter().map(str::to_owned).collect();
+            // Lists of shards are read often, and mostly say what they said before: no monitor is woken for that.
+            if !lock(&monitor.0.state).core.knows(&hosts) {
+                monitor.feed(Event::Seeds { hosts });
+            }
             return monitor;
         }
         sets.retain(|_, set| set.strong_count() > 0);

@@ -13,6 +13,7 @@ mod reads;
 mod route;
 mod shards;
 mod shelf;
+mod single;
 mod tables;
 pub mod testing;
 mod times;
@@ -29,6 +30,7 @@ use pando_monitor::ReadPreference;
 use pando_routing::{ChunkVersion, DatabaseEntry, DatabaseVersion, RoutingTable};
 use pando_rpc::{CallResult, Retry};
 use shelf::Shelf;
+use single::Single;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use tables::{KnownCollection, KnownDatabase};
 
@@ -52,6 +54,7 @@ impl ConfigServers {
 pub struct MetadataCache {
     pub config: Arc<ConfigServers>,
     pub registry: Registry,
+    reading_shards: Single,
     databases: Shelf<KnownDatabase>,
     collections: Shelf<KnownCollection>,
 }
@@ -69,7 +72,7 @@ impl MetadataCache {
             Box::pin(fetch::collection(servers.clone(), ns, since))
         };
         let collections = Shelf::new(env.clone(), Arc::new(fetch));
-        MetadataCache { config, registry, databases, collections }
+        MetadataCache { config, registry, reading_shards: Single::default(), databases, collections }
     }
     /// How many databases and collections are known.
     pub fn known(&self) -> (usize, usize) {

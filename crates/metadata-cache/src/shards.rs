@@ -2,6 +2,7 @@
 
 use crate::MetadataCache;
 use crate::reads::Ask;
+use crate::single::Joined;
 use pando_base::{Result, Timestamp};
 use pando_bson::DocBuf;
 use pando_fleet::{SetMonitor, Shard, ShardEntry, Shards};
@@ -19,13 +20,19 @@ impl MetadataCache {
         self.registry.install(entries, newest.max(known));
         Ok(self.registry.shards())
     }
-    /// All shards that are known; read again where somebody has told of a newer topology.
+    /// All shards that are known; read again where somebody has told of a newer topology. A command to a thousand shards asks a
+    /// thousand times at the same moment, and the list is as long: it is read once for all of them.
     pub async fn shards(&self) -> Result<Arc<Shards>> {
-        let shards = self.registry.shards();
-        if shards.is_empty() || self.config.times.topology() > shards.topology_time() {
-            return self.refresh_shards().await;
+        loop {
+            let shards = self.registry.shards();
+            if !shards.is_empty() && self.config.times.topology() <= shards.topology_time() {
+                return Ok(shards);
+            }
+            match self.reading_shards.join() {
+                Joined::Reads(reading) => return reading.over(self.refresh_shards().await),
+                Joined::Waits(waiting) => waiting.over().await?,
+            }
         }
-        Ok(shards)
     }
     /// The set that a shard is; `config` are the config servers.
     pub async fn set_of(&self, shard: &ShardId) -> Result<SetMonitor> {

@@ -190,6 +190,12 @@ impl Core {
         }
     }
 
+    /// Whether [`Event::Seeds`] with these hosts would change nothing.
+    pub fn knows(&self, hosts: &[String]) -> bool {
+        self.set.primary().is_some()
+            || hosts.iter().all(|host| self.set.members.contains_key(&host.to_lowercase()))
+    }
+
     fn heard(
         &mut self,
         now: Millis,

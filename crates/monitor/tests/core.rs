@@ -251,3 +251,12 @@ fn whatever_happens_each_one_who_waits_hears_once() {
         assert_eq!(r.core.waiting(), 0);
     }
 }
+
+#[test]
+fn hosts_that_are_known_change_nothing() {
+    let mut r = Rig::new(&["a:1"]);
+    let named = |hosts: &[&str]| hosts.iter().map(|h| h.to_string()).collect::<Vec<String>>();
+    assert!(r.core.knows(&named(&["A:1"])) && !r.core.knows(&named(&["a:1", "b:1"])));
+    r.step(Event::Seeds { hosts: named(&["b:1"]) });
+    assert!(r.core.knows(&named(&["a:1", "b:1"])));
+}

@@ -6,6 +6,8 @@ use pando_base::{Result, limits};
 use pando_bson::{DocBuf, DocBuilder};
 use pando_command::{Param, SessionId};
 use pando_env::Env;
+use pando_env::together;
+use pando_fleet::Shard;
 use pando_metadata_cache::limit;
 use pando_monitor::ReadPreference;
 use pando_rpc::Retry;
@@ -38,16 +40,23 @@ impl Router {
         let held: BTreeSet<SessionId> =
             self.cursors.idle().into_iter().filter_map(|(_, info)| info.lsid).collect();
         let held: Vec<SessionId> = held.into_iter().collect();
-        for shard in self.catalog.shards().await?.iter() {
-            for (name, sessions) in [("refreshSessions", &held), ("endSessions", &changes.ended)] {
-                for some in sessions.chunks(limits::ROUTER_SESSIONS_TOLD_AT_ONCE) {
-                    let body = naming(name, some);
-                    let primary = ReadPreference::default();
-                    self.fleet.call(&shard.monitor, &primary, &body, &[], Retry::Idempotent, limit()).await?;
-                }
-            }
+        let shards = self.catalog.shards().await?;
+        let tells = shards.iter().map(|shard| self.tell_shard(shard, &held, &changes.ended));
+        // All but those that cannot be reached: the rest is told to all once more.
+        for told in together(tells.collect()).await {
+            told?;
         }
         self.sessions.told(&changes, at);
+        Ok(())
+    }
+    async fn tell_shard(&self, shard: &Shard, held: &[SessionId], ended: &[SessionId]) -> Result<()> {
+        let primary = ReadPreference::default();
+        for (name, sessions) in [("refreshSessions", held), ("endSessions", ended)] {
+            for some in sessions.chunks(limits::ROUTER_SESSIONS_TOLD_AT_ONCE) {
+                let body = naming(name, some);
+                self.fleet.call(&shard.monitor, &primary, &body, &[], Retry::Idempotent, limit()).await?;
+            }
+        }
         Ok(())
     }
 }

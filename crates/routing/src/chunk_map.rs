@@ -38,6 +38,9 @@ pub struct ChunkMap {
     blocks: Arc<[Arc<Block>]>,
     /// By number. A shard keeps its number as long as maps are made from one another.
     parts: Arc<[Part]>,
+    /// How many of them own something, and the newest of what they own.
+    owning: usize,
+    newest: Placement,
     len: usize,
     /// Key bytes of the upper end of everything.
     end: Arc<[u8]>,
@@ -58,6 +61,8 @@ impl ChunkMap {
             key: key.clone(),
             blocks: Arc::default(),
             parts: Arc::default(),
+            owning: 0,
+            newest: Placement::default(),
             len: 0,
             end: key.key_of_bound(&key.greatest())?.into(),
         };
@@ -82,7 +87,7 @@ impl ChunkMap {
     }
     /// The newest placement of all chunks.
     pub fn placement(&self) -> Placement {
-        self.parts.iter().map(|p| p.placement).max().unwrap_or_default()
+        self.newest
     }
     /// Shards by their numbers; some may own nothing any more.
     pub fn parts(&self) -> &[Part] {
@@ -118,7 +123,7 @@ impl ChunkMap {
     /// Adds the owners of all chunks with keys in `[start, end)`.
     pub fn add_owners(&self, start: &[u8], end: &[u8], out: &mut ShardSet) {
         let Some(from) = self.find(start) else { return };
-        let all = self.owners().len();
+        let all = self.owning;
         let (mut block, mut row) = (from.block, from.row);
         while let Some(b) = self.blocks.get(block) {
             if out.len() == all || (row == 0 && b.first() >= end) {

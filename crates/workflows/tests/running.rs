@@ -89,6 +89,26 @@ fn an_answer_counts_for_the_last_attempt_and_once() {
 }
 
 #[test]
+fn a_definition_of_five_thousand_shards_calls_all_of_them_at_once() {
+    const SHARDS: u32 = 5000;
+    let mut left = SHARDS;
+    let mut b = Bench::new(Home::Command, move |event, out| match event {
+        Event::Begin => (0..SHARDS).for_each(|slot| call(out, slot)),
+        Event::Answer { reply, .. } => {
+            left -= 1;
+            if left == 0 {
+                out.done(reply);
+            }
+        }
+        other => panic!("{other:?}"),
+    });
+    let calls = b.carried();
+    assert_eq!(calls.len() as u32, SHARDS);
+    calls.into_iter().for_each(|(id, ..)| b.answer(id, reply()));
+    assert_eq!(b.ended(), Some(true));
+}
+
+#[test]
 fn calls_to_several_nodes_are_under_way_at_once_and_the_end_cancels_what_is_left() {
     let mut b = Bench::new(Home::Command, |event, out| match event {
         Event::Begin => (0..3).for_each(|slot| call(out, slot)),

@@ -3,9 +3,9 @@
 use super::prelude::*;
 use crate::op;
 use crate::remote::envelope::append_session;
-use crate::remote::together::together;
 use crate::transactions::{Commit, Phase, gone, unknown};
 use pando_command::transaction_rules::check_is_within;
+use pando_env::together;
 use pando_request::{AbortTransactionArgs, CommitTransactionArgs};
 use pando_routing::ShardId;
 use pando_rpc::{CallResult, Retry};

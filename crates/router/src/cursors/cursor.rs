@@ -6,11 +6,11 @@ use super::remote::{Remotes, Sent};
 use super::watching::Watching;
 use crate::remote::Shards;
 use crate::remote::envelope::append_majority;
-use crate::remote::together::together;
 use pando_base::{Result, Timestamp, limits};
 use pando_bson::{DocBuf, DocBuilder};
 use pando_command::OpCtx;
 use pando_env::sync::Notify;
+use pando_env::together;
 use pando_query::facts::Facts;
 use pando_query::stage::{Input, Row, Runner, Step};
 use pando_routing::ShardId;
@@ -120,8 +120,6 @@ fn with_facts(doc: DocBuf) -> Row {
 struct Wait {
     until: Duration,
     batch_size: Option<u64>,
-    /// All shards have been made to pass this time.
-    asked_for: Option<Timestamp>,
     /// Shards have been asked.
     begun: bool,
 }
@@ -130,7 +128,7 @@ impl Wait {
     fn new(ctx: &OpCtx, wanted: Wanted) -> Wait {
         let ms = wanted.wait_ms.unwrap_or(limits::AWAIT_DATA_MS).max(0) as u64;
         let until = ctx.env().clock.mono() + Duration::from_millis(ms);
-        Wait { until, batch_size: wanted.batch_size, asked_for: None, begun: false }
+        Wait { until, batch_size: wanted.batch_size, begun: false }
     }
     /// Everybody is asked at least once.
     fn is_over(&mut self, ctx: &OpCtx) -> bool {
@@ -144,14 +142,14 @@ impl Wait {
 }
 
 /// Has a shard write an entry behind `time`, unless it has one: from then on it has sent everything up to there. One that cannot
-/// does so by itself after a while.
-async fn pass(shards: &Shards, ctx: &OpCtx, shard: &ShardId, time: Timestamp) {
+/// does so by itself after a while: whether this one has.
+async fn pass(shards: &Shards, ctx: &OpCtx, shard: &ShardId, time: Timestamp) -> bool {
     let mut b = DocBuilder::new();
     b.i32("appendOplogNote", 1).timestamp("maxClusterTime", Timestamp(time.0.saturating_add(1)));
     b.doc("data", |d| _ = d.str("msg", "a change stream waits for this shard"));
     append_majority(&mut b);
     b.str("$db", "admin");
-    let _ = shards.call_primary(ctx, shard, &b.finish(), Retry::Idempotent).await;
+    shards.call_primary(ctx, shard, &b.finish(), Retry::Idempotent).await.is_ok()
 }
 
 impl RouterCursor {
@@ -297,22 +295,28 @@ impl RouterCursor {
         Ok(out)
     }
 
-    /// Asks the shards of a change stream once more. An event that waits for what others may have sent before is not kept waiting by
-    /// those that have nothing to send: they are made to say so.
+    /// Asks the shards of a change stream once more. Events that wait for what others may have sent before are not kept waiting by
+    /// those that have nothing to send: they are made to say so. All that are behind the last event are asked together, also those
+    /// that have something to give: asked one after the other, as each runs dry, a thousand shards would take a thousand turns.
     async fn watch(&mut self, shards: &Shards, ctx: &OpCtx, who: &[usize], wait: &mut Wait) -> Result<()> {
-        let held = self.merge.first().and_then(|event| Watching::time_of(event));
-        let wait_ms = match held.filter(|time| wait.asked_for != Some(*time)) {
-            Some(time) => {
-                let idle: Vec<_> = who.iter().map(|at| &self.remotes.all[*at].shard).collect();
-                let notes = idle.iter().map(|shard| pass(shards, ctx, shard, time));
-                together(notes.collect()).await;
-                wait.asked_for = Some(time);
-                1
+        let held = self.merge.last().and_then(|event| Watching::time_of(event));
+        let (who, told) = match (held, &mut self.watching) {
+            (Some(time), Some(watching)) => {
+                let who = self.merge.behind(limits::ROUTER_WATCH_AHEAD_BYTES);
+                let late = watching.not_told_to_pass(time, &who);
+                let notes = late.iter().map(|at| pass(shards, ctx, &self.remotes.all[*at].shard, time));
+                let passed = together(notes.collect()).await;
+                late.iter()
+                    .zip(&passed)
+                    .filter(|(_, passed)| **passed)
+                    .for_each(|(at, _)| watching.told(*at, time));
+                (who, !late.is_empty())
             }
-            None => wait.slice(ctx),
+            _ => (who.to_vec(), false),
         };
+        let wait_ms = if told { 1 } else { wait.slice(ctx) };
         let wanted = Wanted { wait_ms: Some(wait_ms), batch_size: wait.batch_size, ..Wanted::default() };
-        self.ask(shards, ctx, who, wanted).await
+        self.ask(shards, ctx, &who, wanted).await
     }
 
     async fn ask(&mut self, shards: &Shards, ctx: &OpCtx, who: &[usize], wanted: Wanted) -> Result<()> {

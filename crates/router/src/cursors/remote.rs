@@ -7,6 +7,7 @@ use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::OpCtx;
 use pando_env::Env;
+use pando_env::together;
 use pando_fleet::Answer;
 use pando_metadata_cache::Target;
 use pando_monitor::ReadPreference;
@@ -159,8 +160,10 @@ impl Drop for Remotes {
         }
         let (pool, session) = (self.pool.clone(), self.session.clone());
         let limit = Duration::from_millis(limits::CONFIG_READ_MS);
+        // One that does not answer is not waited for by the others.
         self.env.spawn("kills cursors", async move {
-            for remote in open {
+            let (pool, session) = (&pool, &session);
+            let kills = open.iter().map(|remote| async move {
                 let (db, coll) = remote.ns.split_once('.').unwrap_or((&remote.ns, ""));
                 let mut ids = ArrayBuilder::new();
                 ids.value(Value::Int64(remote.id));
@@ -170,7 +173,8 @@ impl Drop for Remotes {
                 b.str("$db", db);
                 // Those that nobody kills go by themselves after a while.
                 let _ = pool.call(&remote.host, &b.finish(), Retry::Idempotent, limit).await;
-            }
+            });
+            together(kills.collect()).await;
         });
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Watching {
     missing: bool,
     /// Of each shard.
     tokens: Vec<Option<DocBuf>>,
+    /// Up to which time each shard was made to write.
+    told: Vec<Timestamp>,
     /// Of the event that was given last.
     last: Option<DocBuf>,
     pub(super) invalidated: bool,
@@ -38,6 +40,7 @@ impl Watching {
             after,
             missing: must_be_there,
             tokens: vec![None; shards],
+            told: vec![Timestamp::ZERO; shards],
             last: None,
             invalidated: false,
         }
@@ -67,6 +70,17 @@ impl Watching {
                 self.after = None;
                 Ok(true)
             }
+        }
+    }
+    /// Those of `who` that have not been made to pass a time.
+    pub(super) fn not_told_to_pass(&self, time: Timestamp, who: &[usize]) -> Vec<usize> {
+        let is_late = |at: &usize| self.told.get(*at).is_some_and(|told| *told < time);
+        who.iter().copied().filter(is_late).collect()
+    }
+    /// This shard has been.
+    pub(super) fn told(&mut self, at: usize, time: Timestamp) {
+        if let Some(told) = self.told.get_mut(at) {
+            *told = time.max(*told);
         }
     }
     /// The time that all shards must have passed before this event can be given.
@@ -122,6 +136,16 @@ mod tests {
         assert!(!w.give(&event("82D", "insert")));
         assert_eq!(w.resume_token(true), Some(&token("82D")));
         assert!(w.give(&event("82E", "invalidate")) && w.invalidated);
+    }
+    #[test]
+    fn a_shard_is_told_once_to_pass_a_time() {
+        let mut w = Watching::new(3, None, false, false);
+        let at = |secs| Timestamp::new(secs, 1);
+        assert_eq!(w.not_told_to_pass(at(5), &[0, 2]), [0, 2]);
+        w.told(2, at(5));
+        assert_eq!(w.not_told_to_pass(at(5), &[0, 2]), [0], "one that could not be told is told again");
+        assert_eq!(w.not_told_to_pass(at(4), &[2]), Vec::<usize>::new());
+        assert_eq!(w.not_told_to_pass(at(6), &[2]), [2]);
     }
     #[test]
     fn a_place_where_no_shard_has_an_event_is_no_place_to_go_on() {

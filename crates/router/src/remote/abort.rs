@@ -4,6 +4,7 @@ use super::envelope::append_session;
 use super::shards::Shards;
 use pando_base::session_id::SessionId;
 use pando_bson::DocBuilder;
+use pando_env::together;
 use pando_fleet::Fleet;
 use pando_metadata_cache::{MetadataCache, limit};
 use pando_routing::ShardId;
@@ -37,10 +38,11 @@ async fn abort_all(
     b.i64("txnNumber", number).bool("autocommit", false);
     b.doc("writeConcern", |d| _ = d.i32("w", 1)).str("$db", "admin");
     let body = b.finish();
-    for shard in shards {
-        let Ok(set) = catalog.set_of(&shard).await else { continue };
-        let primary = pando_monitor::ReadPreference::default();
+    let (body, primary) = (&body, &pando_monitor::ReadPreference::default());
+    let calls = shards.iter().map(|shard| async move {
+        let Ok(set) = catalog.set_of(shard).await else { return };
         // A shard that does not hear of it ends its part by itself.
-        let _ = fleet.call(&set, &primary, &body, &[], Retry::Idempotent, limit()).await;
-    }
+        let _ = fleet.call(&set, primary, body, &[], Retry::Idempotent, limit()).await;
+    });
+    together(calls.collect()).await;
 }

@@ -7,7 +7,6 @@ mod handed_on;
 pub(crate) mod scatter;
 mod shards;
 pub(crate) mod stale;
-pub(crate) mod together;
 pub(crate) mod view;
 
 pub(crate) use handed_on::{handed_on, own_fields};

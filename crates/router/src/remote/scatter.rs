@@ -1,9 +1,9 @@
 //! One command to several shards at the same time.
 
 use super::shards::Shards;
-use super::together::together;
 use pando_bson::DocBuf;
 use pando_command::OpCtx;
+use pando_env::together;
 use pando_fleet::Answer;
 use pando_metadata_cache::Target;
 use pando_monitor::ReadPreference;

@@ -13,7 +13,7 @@ use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
 use pando_metadata_cache::Target;
 use pando_routing::ShardId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Some of the statements, for one shard.
 #[derive(Clone, PartialEq, Debug)]
@@ -99,7 +99,7 @@ impl Batch {
         &mut self,
         mut goes: impl FnMut(usize) -> Result<Goes>,
     ) -> (Vec<Group>, Option<usize>) {
-        let (mut groups, mut used): (Vec<Group>, Vec<usize>) = (Vec::new(), Vec::new());
+        let mut groups = Groups::default();
         let mut alone = None;
         for i in 0..self.statements.len() {
             if self.ended {
@@ -118,7 +118,7 @@ impl Batch {
                     }
                 }
                 // What comes before it is done first.
-                Err(_) if self.ordered && !groups.is_empty() => break,
+                Err(_) if self.ordered && !groups.all.is_empty() => break,
                 Err(e) => {
                     self.fail(i, error_of(i, &e));
                     continue;
@@ -130,16 +130,15 @@ impl Batch {
                 self.statements[i].state = State::Done;
                 continue;
             }
-            if self.ordered && !groups.is_empty() {
-                let same = left.len() == 1 && groups.len() == 1 && groups[0].target == left[0];
+            if self.ordered && !groups.all.is_empty() {
+                let same = left.len() == 1 && groups.all.len() == 1 && groups.all[0].target == left[0];
                 if !same {
                     break;
                 }
             }
             // A message has an envelope beside what the client has sent; the next round has room for the rest.
             let bytes = self.bytes_of(i);
-            let is_full = |used: usize| used + bytes > limits::ROUTER_WRITE_GROUP_BYTES_MAX;
-            if groups.iter().zip(&used).any(|(g, used)| is_full(*used) && left.contains(&g.target)) {
+            if left.iter().any(|target| groups.is_full_with(target, bytes)) {
                 match self.ordered {
                     true => break,
                     false => continue,
@@ -147,13 +146,13 @@ impl Batch {
             }
             let several = left.len() > 1;
             self.statements[i].state = State::Sent(left.len());
-            left.into_iter().for_each(|target| add(&mut groups, &mut used, target, (i, bytes)));
+            left.into_iter().for_each(|target| groups.add(target, (i, bytes)));
             if self.ordered && several {
                 break;
             }
         }
-        let alone = alone.filter(|_| groups.is_empty());
-        (groups, alone)
+        let alone = alone.filter(|_| groups.all.is_empty());
+        (groups.all, alone)
     }
 
     /// A statement is on its way, to one shard.
@@ -190,8 +189,10 @@ impl Batch {
     fn settle(&mut self, group: &Group, errors: &[(usize, &RawDoc)], ns: &str) {
         // In order, nothing behind the first error was tried.
         let mut tried = true;
+        // Of several about one statement the first counts.
+        let errors: BTreeMap<usize, &RawDoc> = errors.iter().rev().copied().collect();
         for i in &group.statements {
-            let error = errors.iter().find(|(at, _)| at == i).map(|(_, e)| *e);
+            let error = errors.get(i).copied();
             let sent_back = error.and_then(|e| stale::what(code_of(e), e, ns).map(|s| (s, e)));
             match (error, sent_back) {
                 _ if !tried => self.back(*i),
@@ -265,16 +266,36 @@ impl Batch {
     }
 }
 
-/// Puts a statement of so many bytes with others for the same shard. `used`: the bytes of each group.
-fn add(groups: &mut Vec<Group>, used: &mut Vec<usize>, target: Target, (i, bytes): (usize, usize)) {
-    match groups.iter().position(|g| g.target == target) {
-        Some(at) => {
-            groups[at].statements.push(i);
-            used[at] += bytes;
-        }
-        None => {
-            groups.push(Group { target, statements: vec![i] });
-            used.push(bytes);
+/// Groups of one round, found by their shards: with as many of those as statements, a walk over all for each would be felt.
+#[derive(Default)]
+struct Groups {
+    all: Vec<Group>,
+    /// The bytes of each.
+    used: Vec<usize>,
+    /// Places of a shard's groups; one, unless it is addressed by different versions.
+    by_shard: BTreeMap<ShardId, Vec<usize>>,
+}
+
+impl Groups {
+    fn of(&self, target: &Target) -> Option<usize> {
+        let places = self.by_shard.get(&target.shard)?;
+        places.iter().copied().find(|at| self.all[*at].target == *target)
+    }
+    fn is_full_with(&self, target: &Target, bytes: usize) -> bool {
+        self.of(target).is_some_and(|at| self.used[at] + bytes > limits::ROUTER_WRITE_GROUP_BYTES_MAX)
+    }
+    /// Puts a statement of so many bytes with others for the same shard.
+    fn add(&mut self, target: Target, (i, bytes): (usize, usize)) {
+        match self.of(&target) {
+            Some(at) => {
+                self.all[at].statements.push(i);
+                self.used[at] += bytes;
+            }
+            None => {
+                self.by_shard.entry(target.shard.clone()).or_default().push(self.all.len());
+                self.all.push(Group { target, statements: vec![i] });
+                self.used.push(bytes);
+            }
         }
     }
 }
@@ -367,6 +388,16 @@ mod tests {
         assert!(b.is_over());
         assert_eq!(errors(&b), [2, 3]);
         assert_eq!(b.outcome.errors[1].1, doc(r#"{"index": 3, "code": 11000, "errmsg": "twice"}"#));
+    }
+
+    #[test]
+    fn as_many_statements_as_shards_make_a_group_for_each() {
+        const SHARDS: usize = 3000;
+        let mut b = Batch::new(2 * SHARDS, false);
+        let goes = |i: usize| Ok(Goes::To(vec![to(&format!("s{}", i % SHARDS))]));
+        let (groups, alone) = b.round(goes);
+        assert!(groups.len() == SHARDS && alone.is_none());
+        assert!(groups.iter().enumerate().all(|(i, g)| g.statements == [i, i + SHARDS]));
     }
 
     #[test]

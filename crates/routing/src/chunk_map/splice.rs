@@ -112,7 +112,17 @@ pub(super) fn build(empty: &ChunkMap, chunks: &[Chunk]) -> Result<ChunkMap> {
 fn finish(from: &ChunkMap, blocks: Vec<Arc<Block>>, numbers: Numbers) -> ChunkMap {
     let len = blocks.iter().map(|b| b.len()).sum();
     let parts = numbers.count(&blocks);
-    ChunkMap { key: from.key.clone(), blocks: blocks.into(), parts, len, end: from.end.clone() }
+    let owning = parts.iter().filter(|p| p.chunks > 0).count();
+    let newest = parts.iter().map(|p| p.placement).max().unwrap_or_default();
+    ChunkMap {
+        key: from.key.clone(),
+        blocks: blocks.into(),
+        parts,
+        owning,
+        newest,
+        len,
+        end: from.end.clone(),
+    }
 }
 
 /// Neighbouring changes, and the blocks and rows of the map before that they replace.

@@ -301,3 +301,17 @@ impl Drop for Lease {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_of_a_thousand_shards_of_seven_members_are_remembered_although_they_are_quiet() {
+        let mut hosts = Hosts::new();
+        (0..7000).for_each(|port| _ = host_at(&mut hosts, &format!("h:{port}")));
+        assert_eq!(hosts.len(), 7000);
+        (0..limits::RPC_HOSTS_MAX).for_each(|port| _ = host_at(&mut hosts, &format!("i:{port}")));
+        assert!(hosts.len() <= limits::RPC_HOSTS_MAX, "beyond the bound the quiet ones go");
+    }
+}

@@ -3,6 +3,7 @@
 use super::{Ddl, append_majority};
 use pando_base::{Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_env::together;
 use pando_metadata_cache::Route;
 use pando_routing::ShardId;
 
@@ -17,23 +18,24 @@ impl Ddl<'_> {
     ) -> Result<Vec<(ShardId, DocBuf)>> {
         self.sharding.refresh_anew(ns).await?;
         let Some(table) = self.sharding.metadata.known(ns).table().cloned() else { return Ok(Vec::new()) };
-        let mut out = Vec::new();
-        for n in table.chunks.owners().iter() {
-            let Some(part) = table.chunks.parts().get(n as usize) else { continue };
-            if part.shard == *self.own_id() {
-                continue;
-            }
+        let told = |shard: &ShardId| {
             let mut b = DocBuilder::new();
             b.str(command, ns.coll());
             for e in body.iter().skip(1).filter(|e| !pando_command::generic_args::is_generic(e.name_bytes()))
             {
                 b.elem(e);
             }
-            Route::part(&table, &part.shard).append(&mut b);
+            Route::part(&table, shard).append(&mut b);
             append_majority(&mut b);
             b.str("$db", ns.db());
-            out.push((part.shard.clone(), self.on_shard(&part.shard, &b.finish()).await?));
-        }
-        Ok(out)
+            b.finish()
+        };
+        let parts = table.chunks.parts().iter().filter(|p| p.chunks > 0 && p.shard != *self.own_id());
+        // All at once: each waits for a majority of its own.
+        let calls = parts.map(|part| {
+            let body = told(&part.shard);
+            async move { Ok((part.shard.clone(), self.on_shard(&part.shard, &body).await?)) }
+        });
+        together(calls.collect()).await.into_iter().collect()
     }
 }
