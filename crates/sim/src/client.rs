@@ -17,15 +17,28 @@ pub struct Client {
     scratch: Scratch,
     next_id: i32,
     logged_in: bool,
+    patience: Duration,
 }
 
 impl Client {
     pub async fn connect(env: &Env, addr: &str) -> io::Result<Client> {
         let stream = env.net.connect(addr.to_owned()).await?;
         let (input, scratch) = (Vec::new(), Scratch::new());
-        Ok(Client { env: env.clone(), stream, input, scratch, next_id: 1, logged_in: false })
+        Ok(Client {
+            env: env.clone(),
+            stream,
+            input,
+            scratch,
+            next_id: 1,
+            logged_in: false,
+            patience: REPLY_LIMIT,
+        })
     }
 
+    /// Waits so long for a reply instead.
+    pub(crate) fn set_patience(&mut self, patience: Duration) {
+        self.patience = patience;
+    }
     pub(crate) fn nonce(&self) -> [u8; 18] {
         let mut nonce = [0; 18];
         self.env.rng.fill(&mut nonce);
@@ -69,7 +82,7 @@ impl Client {
                 Ok(Some(_)) | Err(_) => return Err(io::ErrorKind::InvalidData.into()),
             }
             let read = self.stream.read(&mut self.input, 64 * 1024);
-            match env.timeout(REPLY_LIMIT, read).await {
+            match env.timeout(self.patience, read).await {
                 Some(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Some(read) => read?,
                 None => return Err(io::ErrorKind::TimedOut.into()),

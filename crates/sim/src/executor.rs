@@ -52,6 +52,10 @@ struct State {
     next_id: u64,
     trace: u64,
     polls: u64,
+    /// Of each process that lives.
+    polls_of: BTreeMap<ProcessId, u64>,
+    /// So many machines work at the same time: a poll takes the world so much less time.
+    processors: u32,
 }
 
 /// A panic that ended a process.
@@ -105,6 +109,7 @@ impl Core {
         self.closures.end(process);
         let mut state = lock(&self.state);
         state.paused.remove(&process);
+        state.polls_of.remove(&process);
         let ids: Vec<u64> =
             state.tasks.iter().filter(|(_, t)| t.process == process).map(|(id, _)| *id).collect();
         let dead: Vec<Task> = ids.iter().filter_map(|id| state.tasks.remove(id)).collect();
@@ -231,6 +236,14 @@ impl Sim {
     pub fn polls(&self) -> u64 {
         lock(&self.core.state).polls
     }
+    /// Polls of one process so far: how much it has done.
+    pub fn polls_of(&self, process: ProcessId) -> u64 {
+        lock(&self.core.state).polls_of.get(&process).copied().unwrap_or(0)
+    }
+    /// From now on so many machines work at the same time: one alone takes a thread's time for each poll, a thousand share it.
+    pub fn set_processors(&self, n: u32) {
+        lock(&self.core.state).processors = n.max(1);
+    }
     /// Uniform below `n`, from the world's own generator.
     pub fn below(&self, n: u64) -> u64 {
         self.core.rng.below(n)
@@ -307,8 +320,9 @@ impl Sim {
             standing.push(id);
             return true;
         }
-        let cost = 1 + self.core.rng.below(20);
-        state.now += Duration::from_micros(cost);
+        let cost = Duration::from_micros(1 + self.core.rng.below(20));
+        let cost = cost / state.processors.max(1);
+        state.now += cost;
         state.polls += 1;
         let now = state.now.as_nanos() as u64;
         state.trace = mix(mix(state.trace, now), id);
@@ -317,6 +331,7 @@ impl Sim {
         let Some(mut future) = task.future.take() else { return true };
         let (waker, process, name) = (task.waker.clone(), task.process, task.name);
         state.current = Some(process);
+        *state.polls_of.entry(process).or_default() += 1;
         drop(state);
 
         let polled = catch_unwind(AssertUnwindSafe(|| {

@@ -9,7 +9,8 @@
 //! * [`rig`] — a set under a test's hand;
 //! * [`crud`] — the first scenario: random writes, crashes, and what must hold afterwards.
 //! * [`set`] — a real set of members under every kind of fault, and the rules that must hold at every moment;
-//! * [`cluster`] — config servers, shards and routers ([`router_node`]) under faults, and users behind the routers.
+//! * [`cluster`] — config servers, shards and routers ([`router_node`]) under faults, and users behind the routers;
+//! * [`shards`] — a thousand shards behind a router, and what operations cost there.
 //!
 //! A failing run prints its seed; the same seed and commit give the same run, event for event.
 
@@ -29,6 +30,7 @@ pub mod node;
 pub mod rig;
 pub mod router_node;
 pub mod set;
+pub mod shards;
 mod stack;
 pub mod world;
 

@@ -1,6 +1,8 @@
-//! `sim --seed N`, `sim --seeds COUNT [--from N]`, `sim meta --seed N`, `sim set --seeds COUNT`, `sim cluster --seeds COUNT`.
+//! `sim --seed N`, `sim --seeds COUNT [--from N]`, `sim meta --seed N`, `sim set --seeds COUNT`, `sim cluster --seeds COUNT`,
+//! `sim shards --shards N,N`.
 
 mod cluster_runs;
+mod shards_runs;
 
 use pando_sim::crud::{CrudOptions, Failure, Report, run};
 use pando_sim::set;
@@ -15,7 +17,7 @@ use std::time::Duration;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str =
-    "usage: sim [set | cluster] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
+    "usage: sim [set | cluster | shards] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
                  [--members N] [--seconds N] [--between-ms N] [--pause-ms N] [--longest-ms N] [--lines N]
 
   --seed N       one run
@@ -24,6 +26,8 @@ const USAGE: &str =
                  (--seconds with faults, one every --between-ms; users pause for --pause-ms; of the log of a run that
                  fails --lines are shown)
   cluster        config servers, two shards and two routers, with the same options; --members says how many each set has
+  shards         a cluster of --shards N (or N,N,..: several, with a table of what operations cost in each), nothing of it
+                 breaks at random; --members says how many config servers there are
   meta           every run twice; the traces must be equal
   --mutant NAME  with one rule of the protocol switched off (built with the feature `mutants`)";
 
@@ -31,6 +35,7 @@ struct Args {
     meta: bool,
     set: bool,
     cluster: bool,
+    shards: Option<shards_runs::Wanted>,
     set_options: set::Options,
     first: u64,
     count: u64,
@@ -42,6 +47,7 @@ fn parse(words: &[String]) -> Option<Args> {
         meta: false,
         set: false,
         cluster: false,
+        shards: None,
         set_options: set::Options::default(),
         first: 1,
         count: 1,
@@ -54,11 +60,17 @@ fn parse(words: &[String]) -> Option<Args> {
             plant(words.next()?)?;
             continue;
         }
+        if word == "--shards" {
+            let counts = words.next()?.split(',').map(|n| n.parse().ok()).collect::<Option<Vec<u16>>>()?;
+            args.shards.get_or_insert_default().shards = counts;
+            continue;
+        }
         let mut number = || words.next().and_then(|w| w.parse::<u64>().ok());
         match word.as_str() {
             "meta" => args.meta = true,
             "set" => args.set = true,
             "cluster" => args.cluster = true,
+            "shards" => _ = args.shards.get_or_insert_default(),
             "--seed" => args.first = number()?,
             "--seeds" => args.count = number()?,
             "--from" => args.first = number()?,
@@ -246,6 +258,13 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let (mut failed, mut total, mut clusters) = (0, Total::default(), cluster_runs::Total::default());
+    if let Some(wanted) = &args.shards {
+        let members = args.set_options.members.unwrap_or(wanted.config_members);
+        let wanted = shards_runs::Wanted { config_members: members, ..wanted.clone() };
+        failed += shards_runs::run_all(args.first, &wanted, args.meta) as u64;
+        println!("{failed} failed");
+        return if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let under_way = Arc::new(AtomicU64::new(args.first));
     watch_over(under_way.clone());
     for seed in args.first..args.first + args.count {

@@ -106,14 +106,66 @@ pub struct SimNet {
     options: Arc<Mutex<NetOptions>>,
     links: Arc<Mutex<Links>>,
     tamper: Arc<Mutex<Option<Tamper>>>,
+    traffic: Arc<Mutex<Traffic>>,
     machine: Machine,
+}
+
+/// What went over the wires so far: writes to connections, each a message or more of those that send in one go, and bytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Sent {
+    pub messages: u64,
+    pub bytes: u64,
+}
+
+#[derive(Default)]
+struct Traffic {
+    all: Sent,
+    /// By either end.
+    of: BTreeMap<Machine, Sent>,
+}
+
+impl Traffic {
+    fn count(&mut self, ends: [Machine; 2], bytes: usize) {
+        self.all.add(bytes);
+        for end in ends {
+            self.of.entry(end).or_default().add(bytes);
+        }
+    }
+}
+
+impl Sent {
+    fn add(&mut self, bytes: usize) {
+        self.messages += 1;
+        self.bytes += bytes as u64;
+    }
 }
 
 impl SimNet {
     pub(crate) fn new(core: Arc<Core>, options: NetOptions) -> SimNet {
         let options = Arc::new(Mutex::new(options));
         let (wires, links, tamper) = (Arc::default(), Arc::default(), Arc::default());
-        SimNet { core, wires, options, links, tamper, machine: Machine::OUTSIDE }
+        let traffic = Arc::default();
+        SimNet { core, wires, options, links, tamper, traffic, machine: Machine::OUTSIDE }
+    }
+    /// What everybody has sent so far.
+    pub fn sent(&self) -> Sent {
+        lock(&self.traffic).all
+    }
+    /// What a machine has sent and was sent so far.
+    pub fn sent_by_and_to(&self, machine: Machine) -> Sent {
+        lock(&self.traffic).of.get(&machine).copied().unwrap_or_default()
+    }
+    /// Connections of a machine that neither end has closed.
+    pub fn open_connections(&self, machine: Machine) -> usize {
+        let open = |pipe: &Weak<Mutex<Pipe>>| {
+            pipe.upgrade().is_some_and(|pipe| {
+                let pipe = lock(&pipe);
+                !(pipe.closed || pipe.abandoned || pipe.broken)
+            })
+        };
+        let wires = lock(&self.wires);
+        let of_it = wires.connections.iter().filter(|(ends, _)| ends.contains(&machine));
+        of_it.filter(|(_, pipes)| pipes.iter().all(open)).count()
     }
     /// From now on somebody between the machines changes what they send: from whom, to whom, and the bytes. Their number
     /// stays.
@@ -206,6 +258,8 @@ impl Net for SimNet {
             let Some(backlog) = lock(&net.wires).listeners.get(&addr).cloned() else {
                 return Err(io::ErrorKind::ConnectionRefused.into());
             };
+            // Whoever listens there may have begun meanwhile.
+            let peer = lock(&net.wires).homes.get(&addr).copied().unwrap_or(peer);
             let host = lock(&net.wires).addresses.get(&net.machine).cloned();
             let client = format!("{}:{}", host.as_deref().unwrap_or("127.0.0.1"), net.free_port());
             let (there, back) =
@@ -392,6 +446,7 @@ impl End {
             if let Some(tamper) = &mut *lock(&self.net.tamper) {
                 tamper(self.net.machine, self.machine, &mut bytes);
             }
+            lock(&self.net.traffic).count([self.net.machine, self.machine], bytes.len());
             pipe.bytes += bytes.len();
             pipe.chunks.push_back(((now + latency).max(after), bytes));
         }
