@@ -74,8 +74,9 @@ where
         };
         for at in which {
             let Some(one) = &mut running[at] else { continue };
-            // From now on it may be woken again, by its own poll as well.
-            one.turn.listed.store(false, SeqCst);
+            // From now on it may be woken again, by its own poll as well. Swapped, not stored: what was written before it was woken
+            // is seen by the poll, however the waker and this meet.
+            one.turn.listed.swap(false, SeqCst);
             let waker = Waker::from(one.turn.clone());
             if let Poll::Ready(out) = one.future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 (running[at], done[at]) = (None, Some(out));

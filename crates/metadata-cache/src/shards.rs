@@ -23,14 +23,17 @@ impl MetadataCache {
     /// All shards that are known; read again where somebody has told of a newer topology. A command to a thousand shards asks a
     /// thousand times at the same moment, and the list is as long: it is read once for all of them.
     pub async fn shards(&self) -> Result<Arc<Shards>> {
+        // Of two readings that are waited for the second has begun after this: nothing newer can be asked for, be the list empty.
+        let mut waited = 0;
         loop {
             let shards = self.registry.shards();
-            if !shards.is_empty() && self.config.times.topology() <= shards.topology_time() {
+            let is_new = !shards.is_empty() && self.config.times.topology() <= shards.topology_time();
+            if is_new || waited == 2 {
                 return Ok(shards);
             }
             match self.reading_shards.join() {
                 Joined::Reads(reading) => return reading.over(self.refresh_shards().await),
-                Joined::Waits(waiting) => waiting.over().await?,
+                Joined::Waits(waiting) => waited += u32::from(waiting.over().await?),
             }
         }
     }

@@ -1,16 +1,16 @@
 //! Something that is read once for all who want it at the same time.
 
 use crate::lock;
-use pando_base::{Error, Result};
+use pando_base::Result;
 use pando_env::sync::Notify;
 use std::sync::Mutex;
 
 #[derive(Default)]
 struct State {
     is_read: bool,
-    /// Readings that are over, and what came of the last one where it failed.
+    /// Readings that are over, and what came of the last one; nothing where it was given up.
     over: u64,
-    failure: Option<Error>,
+    came: Option<Result<()>>,
 }
 
 /// See the module text.
@@ -35,11 +35,11 @@ impl Single {
         }
         Joined::Reads(Reading(self))
     }
-    fn end(&self, failure: Option<Error>) {
+    fn end(&self, came: Option<Result<()>>) {
         let mut state = lock(&self.state);
         state.is_read = false;
         state.over += 1;
-        state.failure = failure;
+        state.came = came;
         drop(state);
         self.ended.bump();
     }
@@ -51,7 +51,7 @@ pub(crate) struct Reading<'a>(&'a Single);
 impl Reading<'_> {
     /// Those who wait hear of a failure, too: one after the other trying for himself would take as many times as long.
     pub(crate) fn over<T>(self, done: Result<T>) -> Result<T> {
-        self.0.end(done.as_ref().err().cloned());
+        self.0.end(Some(done.as_ref().map(drop).map_err(Clone::clone)));
         std::mem::forget(self);
         done
     }
@@ -70,20 +70,34 @@ pub(crate) struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Returns when that reading has ended. What it has brought is where it belongs; where it was given up there is nothing new.
-    pub(crate) async fn over(self) -> Result<()> {
-        self.single.ended.changed(self.seen).await;
-        let state = lock(&self.single.state);
-        match &state.failure {
-            Some(e) if state.over == self.over + 1 => Err(e.clone()),
-            _ => Ok(()),
+    /// Returns when that reading has ended: whether it has brought something, which is where it belongs, or was given up.
+    pub(crate) async fn over(mut self) -> Result<bool> {
+        loop {
+            self.single.ended.changed(self.seen).await;
+            if let Some(came) = self.came() {
+                return came;
+            }
         }
+    }
+    /// Of that reading; nothing where somebody has only now been told of the end of the one before it.
+    fn came(&mut self) -> Option<Result<bool>> {
+        let state = lock(&self.single.state);
+        if state.over == self.over {
+            self.seen = self.single.ended.version();
+            return None;
+        }
+        Some(match &state.came {
+            Some(Err(e)) if state.over == self.over + 1 => Err(e.clone()),
+            Some(_) => Ok(true),
+            None => Ok(state.over > self.over + 1),
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pando_base::Error;
     use std::future::Future;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
@@ -109,7 +123,7 @@ mod tests {
         let first = reading(&single);
         let waits: Vec<_> = (0..3).map(|_| waiting(&single)).collect();
         first.over(Ok(())).unwrap();
-        assert!(waits.into_iter().all(|w| now(w.over()).is_some_and(|heard| heard.is_ok())));
+        assert!(waits.into_iter().all(|w| now(w.over()).is_some_and(|heard| heard.is_ok_and(|brought| brought))));
         let second = reading(&single);
         let waits = waiting(&single);
         second.over::<()>(Err(Error::bad_value("no"))).unwrap_err();
@@ -122,7 +136,7 @@ mod tests {
         let first = reading(&single);
         let waits = waiting(&single);
         drop(first);
-        assert_eq!(now(waits.over()).map(|heard| heard.is_ok()), Some(true));
+        assert_eq!(now(waits.over()).map(|heard| heard.unwrap()), Some(false));
         drop(reading(&single));
     }
 }

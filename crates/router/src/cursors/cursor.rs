@@ -310,7 +310,8 @@ impl RouterCursor {
                     .zip(&passed)
                     .filter(|(_, passed)| **passed)
                     .for_each(|(at, _)| watching.told(*at, time));
-                (who, !late.is_empty())
+                // Where nobody could, what they have to say by themselves is waited for as long as ever.
+                (who, passed.contains(&true))
             }
             _ => (who.to_vec(), false),
         };
