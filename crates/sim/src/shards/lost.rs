@@ -70,8 +70,8 @@ impl Run {
         body.push("$db", "config");
         let chunks = self.all(&body)?;
         let shards = chunks.iter().filter_map(|c| at(c, "shard")?.as_str().map(str::to_owned));
-        // In the first one, below all keys, there is nothing.
-        Ok(shards.skip(1).collect())
+        // In the first one, below all keys, and in the last one there is nothing.
+        Ok(shards.skip(1).take(self.chunks() as usize).collect())
     }
     fn fails(&mut self, body: &Document, within: Duration, codes: &[i64]) -> Result<(), String> {
         let begun = self.world.sim.now();

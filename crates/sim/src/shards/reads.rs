@@ -7,7 +7,7 @@ use pando_bson::{Bson, Document, doc};
 
 /// Reads of one document each, by which one is measured.
 const SINGLE: i64 = 20;
-const LIMIT: i64 = 20;
+const LIMIT: i64 = 8;
 
 fn find(coll: &str, filter: Document) -> Document {
     let mut body = on("find", coll);
@@ -75,7 +75,7 @@ impl Run {
             ids.sort_unstable();
             expect("all documents", ids, (0..ranged).collect())
         })?;
-        self.step("sorted by another field, the first 20", 1, |run| {
+        self.step("sorted by another field, the first 8", 1, |run| {
             let found = run.all(&find_sorted("ranged", doc! { "v": -1 }, Some(LIMIT)))?;
             expect(
                 "the first by the order",
