@@ -123,7 +123,9 @@ mod tests {
         let first = reading(&single);
         let waits: Vec<_> = (0..3).map(|_| waiting(&single)).collect();
         first.over(Ok(())).unwrap();
-        assert!(waits.into_iter().all(|w| now(w.over()).is_some_and(|heard| heard.is_ok_and(|brought| brought))));
+        assert!(
+            waits.into_iter().all(|w| now(w.over()).is_some_and(|heard| heard.is_ok_and(|brought| brought)))
+        );
         let second = reading(&single);
         let waits = waiting(&single);
         second.over::<()>(Err(Error::bad_value("no"))).unwrap_err();
