@@ -364,3 +364,52 @@ fn collections_of_the_system_are_not_sharded() {
         c.ok(doc! { "find": "ts" }).await;
     });
 }
+
+/// What a sharded collection is found by stays.
+#[test]
+fn the_index_of_the_shard_key_is_neither_dropped_nor_hidden() {
+    run(async {
+        let (_cluster, mut c) = cluster().await;
+        fill(&mut c, "ranged", 20).await;
+        let index = |key: Document, name: &str| doc! { "createIndexes": "ranged", "indexes": [{ "key": key, "name": name }] };
+        c.ok(index(doc! { "n": 1 }, "n_1")).await;
+        for which in [Bson::from("k_1"), doc! { "k": 1 }.into(), Bson::from(vec![Bson::from("k_1")])] {
+            let mut drop = doc! { "dropIndexes": "ranged" };
+            drop.push("index", which.clone());
+            assert_eq!(c.err(drop).await.0, 370, "{which:?}");
+        }
+        let hide = || doc! { "collMod": "ranged", "index": { "name": "k_1", "hidden": true } };
+        assert_eq!(c.err(hide()).await.0, 370);
+        c.ok(doc! { "dropIndexes": "ranged", "index": "*" }).await;
+        let names = |rows: Vec<Document>| {
+            rows.iter().map(|d| d.get("name").and_then(Bson::as_str).unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(c.all(doc! { "listIndexes": "ranged" }).await), ["_id_", "k_1"]);
+        // Another one takes its place.
+        c.ok(index(doc! { "k": 1, "n": 1 }, "both")).await;
+        c.ok(hide()).await;
+        c.ok(doc! { "dropIndexes": "ranged", "index": "k_1" }).await;
+        assert_eq!(c.err(doc! { "dropIndexes": "ranged", "index": "both" }).await.0, 370);
+        c.ok(doc! { "dropIndexes": "hashed", "index": "*" }).await;
+        c.ok(doc! { "split": "test.ranged", "middle": { "k": 100 }, "$db": "admin" }).await;
+    });
+}
+
+/// Neither a document nor a list of values is larger than a reply may be.
+#[test]
+fn what_a_router_puts_together_is_bounded() {
+    run(async {
+        let (_cluster, mut c) = cluster().await;
+        let big = "x".repeat(9 << 20);
+        for (i, k) in [(0, 1), (1, 900), (2, 2)] {
+            let mut d = doc! { "_id": i, "k": k, "t": 1 };
+            d.push("s", format!("{i}{big}"));
+            c.ok(with(doc! { "insert": "ranged" }, "documents", vec![d.into()])).await;
+        }
+        assert_eq!(c.err(doc! { "distinct": "ranged", "key": "s" }).await.0, 17217);
+        let group = doc! { "$group": { "_id": Bson::Null, "all": { "$push": "$s" } } };
+        let mut all = with(doc! { "aggregate": "ranged" }, "pipeline", vec![group.into()]);
+        all.push("cursor", doc! {});
+        assert_eq!(c.err(all).await.0, 10334);
+    });
+}

@@ -82,7 +82,8 @@ fn is_behind_targets(e: &Error) -> bool {
 
 /// A change stream is asked for, wherever it stands.
 pub(crate) fn watches(pipeline: &RawDoc) -> bool {
-    pipeline.iter().any(|s| s.value().as_doc().is_some_and(|d| d.elem("$changeStream").is_some()))
+    let is_watch = |stage: &RawDoc| stage.first().is_some_and(|e| e.name_bytes() == b"$changeStream");
+    pipeline.iter().any(|s| s.value().as_doc().is_some_and(is_watch))
 }
 
 /// Stages that do not go with a transaction (263), those of pipelines within stages included.
