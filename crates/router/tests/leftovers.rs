@@ -413,3 +413,54 @@ fn what_a_router_puts_together_is_bounded() {
         assert_eq!(c.err(all).await.0, 10334);
     });
 }
+
+/// Its primary shard tells of a drop; what other shards drop of it is a part.
+#[test]
+fn the_drop_of_a_sharded_collection_is_one_event() {
+    run(async {
+        let (_cluster, mut c) = cluster().await;
+        fill(&mut c, "hashed", 20).await;
+        let stages = vec![doc! { "$changeStream": {} }.into()];
+        let begin = with(doc! { "aggregate": 1, "cursor": {} }, "pipeline", stages);
+        let id = c
+            .ok(begin)
+            .await
+            .get("cursor")
+            .and_then(Bson::as_doc)
+            .and_then(|d| d.get("id"))
+            .cloned()
+            .unwrap();
+        c.ok(doc! { "drop": "hashed" }).await;
+        c.ok(doc! { "insert": "ranged", "documents": [{ "_id": 1, "k": 900 }] }).await;
+        let told = events(&mut c, "$cmd.aggregate", &id, 2).await;
+        let kinds: Vec<_> =
+            told.iter().filter_map(|e| e.get("operationType").and_then(Bson::as_str)).collect();
+        assert_eq!(kinds, ["drop", "insert"]);
+    });
+}
+
+#[test]
+fn what_does_not_go_with_a_transaction_or_a_stream_is_refused() {
+    run(async {
+        let (_cluster, mut c) = cluster().await;
+        fill(&mut c, "hashed", 3).await;
+        let aggregate =
+            |stages: Vec<Bson>| with(doc! { "aggregate": "hashed", "cursor": {} }, "pipeline", stages);
+        let streams = aggregate(vec![doc! { "$changeStream": {} }.into(), doc! { "$out": "x" }.into()]);
+        assert_eq!(c.err(streams).await.0, 20);
+        for (n, stage) in [(1i64, doc! { "$merge": "o" }), (2, doc! { "$out": "o" })] {
+            let mut all = aggregate(vec![stage.into()]);
+            let id = Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![7; 16] });
+            all.push("lsid", doc! { "id": id });
+            all.push("txnNumber", n);
+            all.push("startTransaction", true);
+            all.push("autocommit", false);
+            assert_eq!(c.err(all).await.0, 263);
+        }
+        c.ok(doc! { "create": "v", "viewOn": "hashed", "pipeline": [] }).await;
+        for read in [doc! { "find": "v" }, doc! { "count": "v" }, doc! { "distinct": "v", "key": "n" }] {
+            let told = c.ok(doc! { "explain": read.clone(), "verbosity": "queryPlanner" }).await;
+            assert!(told.get("shards").is_some() || told.get("stages").is_some(), "{read:?}: {told:?}");
+        }
+    });
+}
