@@ -392,6 +392,10 @@ fn the_index_of_the_shard_key_is_neither_dropped_nor_hidden() {
         assert_eq!(c.err(doc! { "dropIndexes": "ranged", "index": "both" }).await.0, 370);
         c.ok(doc! { "dropIndexes": "hashed", "index": "*" }).await;
         c.ok(doc! { "split": "test.ranged", "middle": { "k": 100 }, "$db": "admin" }).await;
+        let stats = c.ok(doc! { "collStats": "ranged" }).await;
+        assert_eq!(stats.get("nchunks"), Some(&Bson::Int32(3)));
+        let sizes = stats.get("indexSizes").and_then(Bson::as_doc).unwrap();
+        assert!(["_id_", "both"].iter().all(|name| sizes.get(name).is_some()), "{sizes:?}");
     });
 }
 
