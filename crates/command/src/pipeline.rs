@@ -85,9 +85,10 @@ pub async fn run<S: Node>(
         client.instance.metrics.op_counters.command.inc();
     }
     let parsed = database(&msg).and_then(|db| {
-        let args = GenericArgs::parse(msg.body, envelope_waits(spec), client.is_internal())?;
+        let mut args = GenericArgs::parse(msg.body, envelope_waits(spec), client.is_internal())?;
         check_sequences(&msg)?;
-        Ok((db, own_session(node, client, args)?))
+        own_session(node, client, &mut args)?;
+        Ok((db, args))
     });
     let (db, mut args) = match parsed {
         Ok(x) => x,
@@ -145,7 +146,7 @@ fn request<'a>(spec: &CommandRow, invoked_as: &'a str, db: &'a str, msg: Incomin
 }
 
 /// Where clients log in, a session is its user's: two users may have sessions of the same number.
-fn own_session<S: Node>(node: &S, client: &Client, mut args: GenericArgs) -> Result<GenericArgs> {
+fn own_session<S: Node>(node: &S, client: &Client, args: &mut GenericArgs) -> Result<()> {
     if let Some(lsid) = args.lsid.as_mut().filter(|_| client.instance.asks_for_logins()) {
         let who = node.authority(client)?;
         let own = who.owner();
@@ -156,7 +157,7 @@ fn own_session<S: Node>(node: &S, client: &Client, mut args: GenericArgs) -> Res
             return Err(Error::new(ErrorCode::Unauthorized, text));
         }
     }
-    Ok(args)
+    Ok(())
 }
 
 /// What is wrong with the envelope is told after what is wrong with the command's own arguments. Commands that look at their first element

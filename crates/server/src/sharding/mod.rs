@@ -20,6 +20,7 @@ pub(crate) mod identity;
 pub(crate) mod learn;
 mod name_locks;
 pub(crate) mod sections;
+pub(crate) mod shard_key_indexes;
 
 use crate::replication::Replication;
 use cached_metadata::CachedMetadata;

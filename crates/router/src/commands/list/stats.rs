@@ -8,6 +8,7 @@ use crate::remote::stale::Tries;
 use pando_metadata_cache::Target;
 use pando_routing::ShardId;
 use pando_rpc::Retry;
+use std::collections::BTreeMap;
 
 /// Figures that are added up.
 const SUMS: [&str; 14] = [
@@ -113,6 +114,18 @@ fn size_reply(replies: &[(ShardId, DocBuf)]) -> Reply {
     r
 }
 
+/// Each index on all shards together.
+fn append_index_sizes(b: &mut DocBuilder, replies: &[(ShardId, DocBuf)]) {
+    let mut sizes: BTreeMap<&str, f64> = BTreeMap::new();
+    for (_, reply) in replies {
+        let of_shard = reply.get("indexSizes").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
+        for e in of_shard {
+            *sizes.entry(e.name()).or_default() += e.value().as_f64().unwrap_or(0.0);
+        }
+    }
+    b.doc("indexSizes", |d| sizes.iter().for_each(|(name, size)| append_number(d, name, *size)));
+}
+
 fn collection_reply(
     ns: &Namespace,
     route: &pando_metadata_cache::Route,
@@ -134,6 +147,9 @@ fn collection_reply(
     for name in ["capped", "nindexes", "scaleFactor"] {
         replies.iter().find_map(|(_, r)| r.elem(name)).into_iter().for_each(|e| _ = b.elem(e));
     }
+    append_index_sizes(b, replies);
+    let chunks = route.table.as_ref().map_or(0, |table| table.chunks.len());
+    b.i32_or_i64("nchunks", chunks as i64);
     b.doc("shards", |d| {
         for (shard, reply) in replies {
             d.doc(shard.as_str(), |d| own_fields(reply).for_each(|e| _ = d.elem(e)));
