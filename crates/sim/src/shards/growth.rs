@@ -7,6 +7,8 @@ use super::cost::Row;
 const SLACK: f64 = 2.0;
 /// ... and so much in any case.
 const FREE_MESSAGES: f64 = 60.0;
+/// ... and what each shard says by itself in a second, to the config servers and to those that it watches: a step that waits sees it.
+const OF_EACH_SHARD_A_SECOND: f64 = 2.0;
 const FREE_WORK: f64 = 400.0;
 const FREE_BYTES: f64 = 50_000.0;
 const FREE_SECONDS: f64 = 1.0;
@@ -24,6 +26,7 @@ pub fn problems(small: &Report, large: &Report) -> Vec<String> {
     let mut out = Vec::new();
     for (s, l) in pairs {
         let each = |row: &Row, what: f64| what / row.times.max(1) as f64;
+        let by_themselves = OF_EACH_SHARD_A_SECOND * large.shards as f64 * each(l, l.time.as_secs_f64());
         let costs = [
             (
                 "messages of the router",
@@ -32,7 +35,12 @@ pub fn problems(small: &Report, large: &Report) -> Vec<String> {
                 FREE_MESSAGES,
             ),
             ("bytes of the router", s.of_router.bytes as f64, l.of_router.bytes as f64, FREE_BYTES),
-            ("messages of all", s.of_all.messages as f64, l.of_all.messages as f64, FREE_MESSAGES),
+            (
+                "messages of all",
+                s.of_all.messages as f64,
+                l.of_all.messages as f64,
+                FREE_MESSAGES + by_themselves,
+            ),
             ("polls of the router", s.work as f64, l.work as f64, FREE_WORK),
             ("seconds", s.time.as_secs_f64(), l.time.as_secs_f64(), FREE_SECONDS),
         ];
