@@ -774,8 +774,7 @@ pub const ROUTER_START_RETRY_MS: u64 = 500;
 pub const ROUTER_UPKEEP_MS: u64 = 4_000;
 /// How often a router tells the config servers that it is there (MongoDB's).
 pub const ROUTER_REPORT_MS: u64 = 10_000;
-/// Bytes of statements that a router sends to a shard at once: what a client has filled a message with does not fit into one beside what
-/// routers say to shards.
+/// Bytes of statements that a router sends to a shard at once: a full message of a client has no room for what routers add.
 pub const ROUTER_WRITE_GROUP_BYTES_MAX: usize = 32 << 20;
 /// Sessions that one command to a shard names.
 pub const ROUTER_SESSIONS_TOLD_AT_ONCE: usize = 10_000;
@@ -793,8 +792,7 @@ pub const ROUTER_STALE_PAUSE_MS: u64 = 20;
 pub const ROUTER_FIRST_BATCH_DOCS: u64 = 101;
 /// Bytes of documents that a router keeps ready of one shard's part of a merged stream before it asks for no more of them.
 pub const ROUTER_READ_AHEAD_BYTES: usize = 32 << 20;
-/// Milliseconds for which a router has shards wait at a time while it merges their changes: so long an event of one may be kept by others
-/// that have nothing to tell.
+/// Milliseconds that a router has shards wait at a time while it merges their changes: silent ones keep events of others so long.
 pub const ROUTER_WATCH_SLICE_MS: i64 = 100;
 /// Bytes of events that a router holds of a shard and asks it for more, to learn that nothing comes before what others have sent.
 pub const ROUTER_WATCH_AHEAD_BYTES: usize = 64 << 10;
