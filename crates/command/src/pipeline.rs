@@ -87,8 +87,12 @@ pub async fn run<S: Node>(
     let parsed = database(&msg).and_then(|db| {
         let args = GenericArgs::parse(msg.body, envelope_waits(spec), client.is_internal())?;
         check_sequences(&msg)?;
-        Ok((db, own_session(node, client, args)?))
+        Ok((db, args))
     });
+    let parsed = match parsed {
+        Ok((db, args)) => who_asks(spec, node, client, args).await.map(|args| (db, args)),
+        Err(e) => Err(e),
+    };
     let (db, mut args) = match parsed {
         Ok(x) => x,
         Err(e) => {
@@ -144,9 +148,27 @@ fn request<'a>(spec: &CommandRow, invoked_as: &'a str, db: &'a str, msg: Incomin
     }
 }
 
+/// Before it is asked what the client may do, everything is known that it takes to answer that.
+async fn who_asks<S: Node>(
+    spec: &CommandRow,
+    node: &S,
+    client: &Client,
+    args: GenericArgs,
+) -> Result<GenericArgs> {
+    if !client.instance.asks_for_logins() {
+        return Ok(args);
+    }
+    if spec.privileges != Privileges::Open
+        && let Some(looking) = node.look_up(client, &args)
+    {
+        looking.await;
+    }
+    own_session(node, client, args)
+}
+
 /// Where clients log in, a session is its user's: two users may have sessions of the same number.
 fn own_session<S: Node>(node: &S, client: &Client, mut args: GenericArgs) -> Result<GenericArgs> {
-    if let Some(lsid) = args.lsid.as_mut().filter(|_| client.instance.asks_for_logins()) {
+    if let Some(lsid) = args.lsid.as_mut() {
         let who = node.authority(client)?;
         let own = who.owner();
         if lsid.uid == pando_base::session_id::NO_USER_DIGEST {

@@ -5,14 +5,21 @@ use crate::cursors::Wanted;
 use crate::cursors::reply::append_batch;
 use pando_command::fail_get_more;
 use pando_request::GetMoreArgs;
+use pando_session::rights;
 
 pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = GetMoreArgs::parse(&req)?;
     ctx.arguments_read()?;
     router.instance.metrics.op_counters.getmore.inc();
     let ns = Namespace::unchecked(req.db, args.coll);
+    rights::check_reader(&router.cursors, ctx, args.id)?;
     let txn_number = ctx.txn_number.filter(|_| ctx.in_txn());
     let mut pin = router.cursors.pin(args.id, &ns, ctx.lsid.as_ref(), txn_number, ctx.op_id)?;
+    let asked = (args.id, pin.info.asked.as_ref());
+    if let Err(e) = rights::check_still_allowed(&router.registry, router, ctx, asked) {
+        pin.park(ctx.env().clock.mono());
+        return Err(e);
+    }
     if pin.body().is_change_stream() {
         ctx.set_change_stream();
     }

@@ -23,7 +23,7 @@ impl Server {
         section("locks", locks::collect);
         section("logicalSessionRecordCache", |s, to| s.sessions.collect_metrics(to));
         section("oplogTruncation", oplog_truncation::collect);
-        section("security", |s, to| s.principals.counts.collect(to));
+        section("security", |s, to| s.logins.counts.collect(to));
         section("storageEngine", storage_engine::collect);
         section("trafficRecording", traffic_recording::collect);
         section("transactions", |s, to| {
