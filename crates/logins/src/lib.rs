@@ -18,6 +18,7 @@ mod failed_logins;
 pub mod login;
 pub mod modes;
 pub mod sessions;
+pub mod status;
 mod told;
 
 pub use login::{is_local, iterations_of, peers_of};

@@ -65,6 +65,12 @@ impl Router {
         &self.shards.times
     }
 
+    /// Where in `serverStatus` figures of logins are found.
+    pub(crate) fn register_metrics(self: &Arc<Self>) {
+        let registry = &self.instance.registry;
+        registry.asked("security", self, |router, to| router.logins.counts.collect(to));
+        registry.asked("metrics.tls", self, |router, to| pando_logins::status::collect(&router.logins, to));
+    }
     /// What whoever asks may do; `None` where nobody has to log in.
     pub(crate) fn authority_of_asker(&self, ctx: &OpCtx) -> Result<Option<Arc<Authority>>> {
         let asked = ctx.instance().asks_for_logins() && ctx.client.is_connection();

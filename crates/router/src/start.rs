@@ -66,6 +66,7 @@ impl Router {
             ending: AtomicBool::new(false),
             changed: Notify::new(),
         });
+        router.register_metrics();
         router.wait_for_config_servers(&env).await?;
         router.begin_tasks(&env);
         router.begin_reports(&env);

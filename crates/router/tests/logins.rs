@@ -431,3 +431,77 @@ fn a_set_with_another_key_or_none_is_no_shard_of_the_cluster() {
         cluster.shut_down().await;
     });
 }
+
+fn time_of(reply: &Document) -> (Bson, i64) {
+    let told = reply.get("$clusterTime").and_then(Bson::as_doc).expect("a time").clone();
+    let signature = told.get("signature").and_then(Bson::as_doc).expect("a signature");
+    let key = signature.get("keyId").and_then(Bson::as_i64).unwrap();
+    (told.into(), key)
+}
+
+/// A time some seconds later, with the proof of the earlier one and the number of some key.
+fn told_ahead(told: &Bson, key: i64) -> Bson {
+    let Bson::Document(mut forged) = told.clone() else { panic!() };
+    let Some(Bson::Timestamp(at)) = forged.get("clusterTime").cloned() else { panic!() };
+    forged.set("clusterTime", Bson::Timestamp(pando_base::Timestamp::new(at.secs() + 60, 1)));
+    let Some(Bson::Document(mut signature)) = forged.remove("signature") else { panic!() };
+    signature.set("keyId", key);
+    forged.push("signature", signature);
+    forged.into()
+}
+
+#[test]
+fn times_are_signed_by_one_key_everywhere_and_nobody_can_make_one_up() {
+    run(async {
+        let cluster = Cluster::with_logins(1, 2).await;
+        let mut root = cluster.router(0).await;
+        root.ok(insert("x")).await;
+        let (told, key) = time_of(&root.ok(doc! { "ping": 1 }).await);
+        assert_ne!(key, 0, "signed");
+        let mut ann = with_user(&cluster, 0, "ann", vec![role("read", "test")]).await;
+        let find = |time: Bson| doc! { "find": "x", "$clusterTime": time };
+        ann.ok(find(told.clone())).await;
+        assert_eq!(ann.err(find(told_ahead(&told, key))).await.0, 204);
+        assert_eq!(ann.err(find(told_ahead(&told, key + 1000))).await.0, 211);
+        // What one router signs another one takes, and so does a shard, which has the key from the config servers.
+        let mut elsewhere = cluster.stranger(1).await;
+        elsewhere.log_in("admin", "ann", "pw").await;
+        elsewhere.ok(find(told.clone())).await;
+        let mut direct = cluster.shard(0).await;
+        direct.db = "admin".to_owned();
+        direct.ok(doc! { "createUser": "local", "pwd": "pw", "roles": vec![role("read", "admin")] }).await;
+        direct.log_in("admin", "local", "pw").await;
+        let mut signed_by = 0;
+        for _ in 0..200 {
+            signed_by = time_of(&direct.ok(doc! { "find": "x" }).await).1;
+            if signed_by != 0 {
+                break;
+            }
+            pando_testserver::pause(50).await;
+        }
+        assert_eq!(signed_by, key);
+        let later = time_of(&root.ok(insert("x")).await).0;
+        direct.ok(find(later)).await;
+        assert_eq!(direct.err(find(told_ahead(&told, key))).await.0, 204);
+        cluster.shut_down().await;
+    });
+}
+
+/// Nothing of this costs a cluster without logins anything: nobody is asked who it is.
+#[test]
+fn without_logins_everybody_may_do_everything_and_times_are_not_signed() {
+    run(async {
+        let cluster = Cluster::of(1, 1).await;
+        let mut c = cluster.router(0).await;
+        c.ok(insert("x")).await;
+        assert_eq!(time_of(&c.ok(doc! { "ping": 1 }).await).1, 0);
+        let status = c.ok(doc! { "connectionStatus": 1 }).await;
+        let users = status.get("authInfo").and_then(Bson::as_doc).unwrap().get("authenticatedUsers").unwrap();
+        assert!(users.as_array().unwrap().is_empty());
+        // Users may be made before logins are asked for, and may log in.
+        c.admin(doc! { "createUser": "ann", "pwd": "pw", "roles": vec![role("read", "test")] }).await;
+        c.log_in("admin", "ann", "pw").await;
+        c.ok(insert("x")).await;
+        cluster.shut_down().await;
+    });
+}

@@ -1,11 +1,11 @@
 //! `security`: how clients log in, and the server's own certificate where it has one.
 
-use crate::Server;
+use crate::Logins;
 use pando_bson::DocBuilder;
 use pando_metrics::Collector;
 
-pub(super) fn append(server: &Server, d: &mut DocBuilder) {
-    let Some(certificates) = &server.config.certificates else { return };
+pub fn append(logins: &Logins, d: &mut DocBuilder) {
+    let Some(certificates) = &logins.certificates else { return };
     let own = certificates.own();
     d.str("SSLServerSubjectName", &own.subject)
         .bool("SSLServerHasCertificateAuthority", own.has_authority)
@@ -13,9 +13,9 @@ pub(super) fn append(server: &Server, d: &mut DocBuilder) {
 }
 
 /// Handshakes that failed (`metrics.tls`).
-pub(super) fn collect(server: &Server, to: &mut Collector<'_>) {
+pub fn collect(logins: &Logins, to: &mut Collector<'_>) {
     const UNIT: &str = "handshakes";
-    let (incoming, outgoing) = server.config.certificates.as_ref().map_or((0, 0), |c| c.failed());
+    let (incoming, outgoing) = logins.certificates.as_ref().map_or((0, 0), |c| c.failed());
     to.counter("incomingHandshakesFailed", incoming as i64, UNIT, "TLS handshakes of clients that failed")
         .counter(
             "outgoingHandshakesFailed",
