@@ -1,11 +1,11 @@
 //! A router's process from its configuration to its exit code: log, listen, ask the config servers, serve, stop.
 
+use pando_command::Params;
 use pando_env::log::{Attrs, LogSink};
 use pando_env::tls::Certificates;
 use pando_env::{Component, Env, Log};
 use pando_env_tokio::process::{self, Signals};
 use pando_env_tokio::{RealClock, RealHost, RealNet};
-use pando_command::Params;
 use pando_process::command_line::Ended;
 use pando_process::exit;
 use pando_process::secured::Secured;
@@ -25,12 +25,7 @@ fn failed(code: u8, error: impl Display) -> Ended {
 }
 
 /// Runs a router until it is asked to stop. `ready` is called when clients can connect.
-pub(crate) fn serve(
-    config: Config,
-    configdb: ConfigDb,
-    allocator: &'static str,
-    ready: &dyn Fn(),
-) -> Ended {
+pub(crate) fn serve(config: Config, configdb: ConfigDb, allocator: &'static str, ready: &dyn Fn()) -> Ended {
     if let Some(mask) = config.umask {
         process::set_umask(mask);
     }

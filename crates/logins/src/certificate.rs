@@ -1,7 +1,7 @@
 //! Logins by the certificate that a connection's TLS handshake has shown (MONGODB-X509).
 
-use crate::told::{self, Attempt};
 use crate::KeepsUsers;
+use crate::told::{self, Attempt};
 use pando_auth::certificate::{EXTERNAL, X509};
 use pando_auth::login::{LoggedIn, Way};
 use pando_auth::{SYSTEM_USER, UserName};

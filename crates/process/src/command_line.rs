@@ -62,7 +62,11 @@ impl Binary<'_> {
     }
 
     /// Serves, in the background if the configuration says so. `serve` calls its argument when clients can connect.
-    pub fn serve(&self, config: Config, serve: impl FnOnce(Config, &dyn Fn()) -> Ended) -> Result<u8, Refusal> {
+    pub fn serve(
+        &self,
+        config: Config,
+        serve: impl FnOnce(Config, &dyn Fn()) -> Ended,
+    ) -> Result<u8, Refusal> {
         config.params()?;
         if config.fork && !process::is_background_child() {
             return Ok(self.fork());

@@ -8,8 +8,8 @@ use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
 use pando_bson::DocBuilder;
 use pando_command::cluster_time::Signature;
 use pando_command::{
-    Client, Flags, GenericArgs, Instance, Node, OpCtx, Param, ReadLevel, ReplyTimes, Request, Roles, TopologyVersion,
-    WriteConcern, WriteConcernError,
+    Client, Flags, GenericArgs, Instance, Node, OpCtx, Param, ReadLevel, ReplyTimes, Request, Roles,
+    TopologyVersion, WriteConcern, WriteConcernError,
 };
 use pando_env::BoxFuture;
 use pando_env::Component;
@@ -37,9 +37,14 @@ impl Node for Router {
                 let _ = self.read_time_keys().await;
             }
             if let Err(e) = self.principals.authority(client).await {
-                client.env.log.info(Component::Access, 9_100_095, "It is not known what a client may do", |a| {
-                    a.data("error", &e);
-                });
+                client.env.log.info(
+                    Component::Access,
+                    9_100_095,
+                    "It is not known what a client may do",
+                    |a| {
+                        a.data("error", &e);
+                    },
+                );
             }
         }))
     }

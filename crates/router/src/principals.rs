@@ -88,23 +88,20 @@ impl Principals {
     pub(crate) fn invalidate(&self) {
         self.version.fetch_add(1, SeqCst);
     }
-    /// Asks whether users or roles have changed. When in doubt, they have.
+    /// Asks whether users or roles have changed. While nobody answers nobody changes them: what is known stays.
     pub(crate) async fn look_for_changes(&self) -> Result<()> {
         let mut b = DocBuilder::new();
         b.i32("_getUserCacheGeneration", 1).str("$db", "admin");
-        let told = self.config.command(&b.finish(), Retry::Idempotent).await;
-        let now = match &told {
-            Ok(reply) => match reply.get("cacheGeneration") {
-                Some(Value::ObjectId(id)) => Some(id),
-                _ => None,
-            },
-            Err(_) => None,
+        let reply = self.config.command(&b.finish(), Retry::Idempotent).await.map_err(Error::from)?;
+        let now = match reply.get("cacheGeneration") {
+            Some(Value::ObjectId(id)) => Some(id),
+            _ => None,
         };
         let was = std::mem::replace(&mut *lock(&self.generation), now);
-        if now.is_none() || was.is_some_and(|was| Some(was) != now) {
+        if now.is_none() || was != now {
             self.invalidate();
         }
-        told.map(drop).map_err(Error::from)
+        Ok(())
     }
 
     /// What is kept of this version; what was of another is forgotten.
@@ -176,7 +173,8 @@ impl Principals {
         let found = match self.of_user(client, &user).await {
             Ok(found) => found,
             Err(e) => {
-                let text = "Could not fetch updated user privilege information; continuing to use old information";
+                let text =
+                    "Could not fetch updated user privilege information; continuing to use old information";
                 client.env.log.warn(Component::Access, 20248, text, |a| {
                     a.str("user", &user.name.user).str("db", &user.name.db).data("error", &WithCode(&e));
                 });

@@ -6,6 +6,7 @@ use crate::cursors::cursor::RouterCursor;
 use crate::principals::Principals;
 use crate::remote::Shards;
 use crate::transactions::Transactions;
+use pando_audit::Event;
 use pando_auth::Authority;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::ObjectId;
@@ -77,6 +78,12 @@ impl Router {
         asked.then(|| self.authority(&ctx.client)).transpose()
     }
 
+    /// Records something that the router does, for whoever this thread works for.
+    pub(crate) fn audit(&self, event: impl FnOnce() -> Event) {
+        if let Some(log) = self.instance.audit() {
+            log.record(&log.originator(), &event());
+        }
+    }
     /// Begins a new file of the audit log; nothing where there is none.
     pub fn rotate_audit_log(&self) -> Result<()> {
         pando_logins::audit::rotate(&self.instance, &*self.config.host)
@@ -102,6 +109,7 @@ impl Router {
     /// New commands are refused, and those that run are interrupted.
     pub fn stop(&self) {
         self.request_shutdown();
+        self.audit(Event::shutdown);
         self.instance.begin_shutdown();
         self.instance.clients.kill_where(ErrorCode::InterruptedAtShutdown, |_, _| true);
     }

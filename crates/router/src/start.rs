@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::principals::Principals;
 use crate::remote::Shards;
 use crate::transactions::Transactions;
+use pando_audit::Event;
 use pando_base::redaction::WithCode;
 use pando_base::{Error, Result, limits};
 use pando_bson::ObjectId;
@@ -68,6 +69,7 @@ impl Router {
         });
         router.register_metrics();
         router.wait_for_config_servers(&env).await?;
+        router.audit(|| Event::startup(&router.config.parsed, &[]));
         router.begin_tasks(&env);
         router.begin_reports(&env);
         router.begin_session_rounds(&env);

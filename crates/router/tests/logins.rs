@@ -2,11 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+use pando_audit::{AuditLog, Format, Memory, Settings};
 use pando_auth::{Mechanism, Password, scram};
+use pando_base::Uuid;
 use pando_bson::{Binary, Bson, Document, doc};
 use pando_command::privilege::Privileges;
 use pando_command::{COMMANDS, Roles};
+use pando_env_tokio::RealClock;
 use pando_testserver::{Client, Cluster, ROOT, run};
+use std::sync::Arc;
 
 const UNAUTHORIZED: i32 = 13;
 
@@ -29,8 +33,7 @@ async fn log_in(
         true => {
             let mut start = start;
             start.push("db", db);
-            let hello =
-                c.ok(doc! { "hello": 1, "speculativeAuthenticate": start, "$db": "admin" }).await;
+            let hello = c.ok(doc! { "hello": 1, "speculativeAuthenticate": start, "$db": "admin" }).await;
             match hello.get("speculativeAuthenticate") {
                 Some(Bson::Document(d)) => d.clone(),
                 other => panic!("not looked at: {other:?}"),
@@ -52,9 +55,8 @@ async fn log_in(
             return Ok(answer);
         }
         let proof = mine.prove(&payload(&answer)).unwrap();
-        answer = c
-            .run(doc! { "saslContinue": 1, "conversationId": 1, "payload": binary(proof), "$db": db })
-            .await;
+        answer =
+            c.run(doc! { "saslContinue": 1, "conversationId": 1, "payload": binary(proof), "$db": db }).await;
     }
     mine.verify(&payload(&answer)).unwrap();
     Ok(answer)
@@ -81,8 +83,10 @@ fn users_of_the_config_servers_log_in_at_a_router_by_each_mechanism() {
     run(async {
         let cluster = Cluster::with_logins(1, 1).await;
         let mut root = cluster.router(0).await;
-        root.ok(doc! { "createUser": "ann", "pwd": "pw", "roles": vec![role("read", "test")], "$db": "test" })
-            .await;
+        root.ok(
+            doc! { "createUser": "ann", "pwd": "pw", "roles": vec![role("read", "test")], "$db": "test" },
+        )
+        .await;
         for mechanism in Mechanism::ALL {
             for speculative in [false, true] {
                 let mut c = cluster.stranger(0).await;
@@ -93,7 +97,9 @@ fn users_of_the_config_servers_log_in_at_a_router_by_each_mechanism() {
                 assert_eq!(users, [Bson::from(doc! { "user": "ann", "db": "test" })]);
                 let roles = info.get("authenticatedUserRoles").and_then(Bson::as_array).unwrap();
                 assert_eq!(roles, [role("read", "test")]);
-                assert!(!info.get("authenticatedUserPrivileges").and_then(Bson::as_array).unwrap().is_empty());
+                assert!(
+                    !info.get("authenticatedUserPrivileges").and_then(Bson::as_array).unwrap().is_empty()
+                );
                 c.ok(doc! { "logout": 1 }).await;
                 assert_eq!(c.err(doc! { "find": "x" }).await.0, UNAUTHORIZED);
             }
@@ -221,8 +227,10 @@ fn lists_show_what_somebody_may_see() {
             }
         }
         let of_a = doc! { "resource": doc! { "db": "test", "collection": "a" }, "actions": vec![Bson::from("find")] };
-        root.admin(doc! { "createRole": "a", "privileges": vec![Bson::from(of_a)], "roles": Vec::<Bson>::new() })
-            .await;
+        root.admin(
+            doc! { "createRole": "a", "privileges": vec![Bson::from(of_a)], "roles": Vec::<Bson>::new() },
+        )
+        .await;
         let mut c = with_user(&cluster, 0, "ann", vec![role("a", "admin")]).await;
         let names = |reply: &Document, field: &str| -> Vec<String> {
             let all = reply.get(field).and_then(Bson::as_array).unwrap().iter();
@@ -253,7 +261,8 @@ fn cursors_sessions_and_operations_are_their_users() {
         root.ok(doc! { "insert": "x", "documents": docs }).await;
         let mut ann = with_user(&cluster, 0, "ann", vec![role("read", "test")]).await;
         let mut eve = with_user(&cluster, 0, "eve", vec![role("read", "test")]).await;
-        let id = |reply: &Document| reply.get("cursor").and_then(Bson::as_doc).unwrap().get("id").unwrap().clone();
+        let id =
+            |reply: &Document| reply.get("cursor").and_then(Bson::as_doc).unwrap().get("id").unwrap().clone();
         let open = ann.ok(doc! { "find": "x", "batchSize": 2 }).await;
         let cursor = id(&open);
         let more = doc! { "getMore": cursor.clone(), "collection": "x", "batchSize": 2 };
@@ -350,8 +359,10 @@ fn users_are_written_by_a_majority_and_by_nothing_else() {
         let (code, text) = root.err(create("c", Bson::from(2))).await;
         assert!(code == 72 && text.contains("may only use w:1 or w:majority"), "{code} {text}");
         assert_eq!(root.err(create("a", Bson::from(1))).await.0, 51003);
-        root.ok(doc! { "createRole": "r", "privileges": Vec::<Bson>::new(), "roles": vec![role("read", "test")] })
-            .await;
+        root.ok(
+            doc! { "createRole": "r", "privileges": Vec::<Bson>::new(), "roles": vec![role("read", "test")] },
+        )
+        .await;
         root.ok(doc! { "updateUser": "a", "roles": vec![role("r", "admin")] }).await;
         root.ok(doc! { "updateRole": "r", "roles": vec![role("readWrite", "test")] }).await;
         let roles = root.ok(doc! { "rolesInfo": "r" }).await;
@@ -377,8 +388,7 @@ fn commands_between_nodes_are_for_nodes() {
         let mut root = cluster.router(0).await;
         // A user of the shard itself, who may nearly everything.
         let mut direct = cluster.shard(0).await;
-        let roles: Vec<Bson> =
-            ["root", "clusterAdmin"].iter().map(|r| role(r, "admin")).collect();
+        let roles: Vec<Bson> = ["root", "clusterAdmin"].iter().map(|r| role(r, "admin")).collect();
         direct.admin(doc! { "createUser": "local", "pwd": "pw", "roles": roles }).await;
         direct.log_in("admin", "local", "pw").await;
         for command in [
@@ -502,6 +512,62 @@ fn without_logins_everybody_may_do_everything_and_times_are_not_signed() {
         c.admin(doc! { "createUser": "ann", "pwd": "pw", "roles": vec![role("read", "test")] }).await;
         c.log_in("admin", "ann", "pw").await;
         c.ok(insert("x")).await;
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn a_router_accounts_for_logins_and_for_what_it_refuses() {
+    run(async {
+        let mut cluster = Cluster::with_logins(1, 1).await;
+        let trail = Memory::default();
+        let settings = Settings { format: Format::Json, filter: None };
+        let end = |e: &std::io::Error| panic!("{e}");
+        let clock = Arc::new(RealClock::new());
+        let log = AuditLog::new(clock, settings, Box::new(trail.clone()), Uuid([7; 16]), end);
+        let audited = cluster.add_router_with(|c| c.audit = Some(Arc::new(log))).await;
+        let told = || -> Vec<String> {
+            trail.take().into_iter().map(|line| String::from_utf8(line).unwrap()).collect()
+        };
+        let has =
+            |lines: &[String], parts: &[&str]| lines.iter().any(|l| parts.iter().all(|p| l.contains(p)));
+        assert!(has(&told(), &["\"startup\""]));
+        let mut ann = with_user(&cluster, audited, "ann", vec![role("read", "test")]).await;
+        ann.err(insert("x")).await;
+        ann.ok(doc! { "logout": 1, "$db": "admin" }).await;
+        let wrong = ("admin", "ann", "wrong");
+        log_in(&mut ann, Mechanism::ScramSha256, wrong, false).await.unwrap_err();
+        let lines = told();
+        let role = "\"role\":\"read\"";
+        assert!(has(&lines, &["\"authenticate\"", "\"user\":\"ann\"", role, "\"result\":0"]), "{lines:#?}");
+        assert!(has(&lines, &["\"authCheck\"", "\"command\":\"insert\"", "\"result\":13"]), "{lines:#?}");
+        assert!(has(&lines, &["\"logout\"", "\"user\":\"ann\""]), "{lines:#?}");
+        assert!(has(&lines, &["\"authenticate\"", "\"user\":\"ann\"", "\"result\":18"]), "{lines:#?}");
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn whether_a_client_may_write_while_writes_are_blocked_is_told_with_what_a_router_sends() {
+    run(async {
+        let cluster = Cluster::with_logins(1, 1).await;
+        let mut ann = with_user(&cluster, 0, "ann", vec![role("readWrite", "test")]).await;
+        ann.ok(insert("x")).await;
+        let mut direct = cluster.shard(0).await;
+        direct.db = "admin".to_owned();
+        direct.ok(doc! { "createUser": "local", "pwd": "pw", "roles": vec![role("root", "admin")] }).await;
+        direct.log_in("admin", "local", "pw").await;
+        direct.ok(doc! { "setUserWriteBlockMode": 1, "global": true }).await;
+        let mut bypasses = insert("x");
+        bypasses.push("mayBypassWriteBlocking", true);
+        for command in [insert("x"), bypasses] {
+            let reply = ann.run(command).await;
+            let errors = reply.get("writeErrors").and_then(Bson::as_array).cloned().unwrap_or_default();
+            let code = |d: &Document| d.get("code").and_then(Bson::as_i64);
+            let first = errors.first().and_then(Bson::as_doc).and_then(code);
+            assert_eq!(first.or(code(&reply)), Some(371), "{reply:?}");
+        }
+        cluster.router(0).await.ok(insert("x")).await;
         cluster.shut_down().await;
     });
 }

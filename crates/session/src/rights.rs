@@ -70,8 +70,9 @@ pub fn check_still_allowed<S: Node>(
     };
     match may {
         true => Ok(()),
-        false => {
-            Err(Error::new(ErrorCode::Unauthorized, format!("not authorized for getMore with cursor id {id}")))
-        }
+        false => Err(Error::new(
+            ErrorCode::Unauthorized,
+            format!("not authorized for getMore with cursor id {id}"),
+        )),
     }
 }

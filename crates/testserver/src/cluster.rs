@@ -79,7 +79,7 @@ impl Cluster {
             cluster.start_shard(key).await;
         }
         for _ in 0..routers {
-            let router = cluster.start_router().await;
+            let router = cluster.start_router(|_| {}).await;
             cluster.routers.push(router);
         }
         let mut c = Client::connect(cluster.routers[0].port).await;
@@ -110,7 +110,7 @@ impl Cluster {
         let host = format!("rs/{}", hosts.join(","));
         self.router(0).await.ok(doc! { "addShard": host, "$db": "admin" }).await;
     }
-    async fn start_router(&self) -> RunningRouter {
+    async fn start_router(&self, change: impl FnOnce(&mut pando_router::Config)) -> RunningRouter {
         let world = World::new();
         let env = world.env();
         let bound = listener::bind(&env, &["127.0.0.1".to_owned()], 0, None).await.expect("a free port");
@@ -123,6 +123,7 @@ impl Cluster {
         if let Some(key) = self.key {
             (config.asks_for_logins, config.cluster_auth) = (true, keys(key));
         }
+        change(&mut config);
         let router = Router::start(env, config, params).await.expect("the router starts");
         let stop = Stop::new();
         let service = Service::new(router.clone(), |router: &Router| &router.registry);
@@ -131,7 +132,11 @@ impl Cluster {
     }
     /// One more router, which knows nothing; its number.
     pub async fn add_router(&mut self) -> usize {
-        let router = self.start_router().await;
+        self.add_router_with(|_| {}).await
+    }
+    /// The same, started with `change` made to what it is told.
+    pub async fn add_router_with(&mut self, change: impl FnOnce(&mut pando_router::Config)) -> usize {
+        let router = self.start_router(change).await;
         self.routers.push(router);
         self.routers.len() - 1
     }

@@ -79,9 +79,7 @@ impl Cluster<'_> {
         begin::reach(&self.env, &self.pool, routers).await?;
         let router = self.plan.router(0);
         let made = match &self.plan.admin {
-            Some(admin) => {
-                Some(admin.create(&self.env, &self.pool, std::slice::from_ref(&router)).await?)
-            }
+            Some(admin) => Some(admin.create(&self.env, &self.pool, std::slice::from_ref(&router)).await?),
             None => None,
         };
         shards::add(&self.pool, &router, &self.plan.shards).await?;

@@ -131,8 +131,7 @@ mod tests {
 
     fn plan(shards: usize, members: usize, routers: usize) -> Plan {
         let (data, options) = (PathBuf::from("d"), Vec::new());
-        let wanted =
-            Wanted { shards, members, routers, port: 100, data, tls: None, admin: None, options };
+        let wanted = Wanted { shards, members, routers, port: 100, data, tls: None, admin: None, options };
         Plan::new(wanted).expect("there are ports")
     }
 

@@ -1,6 +1,7 @@
 //! Pipelines read what their stages name, and write where they end.
 
 use super::{collection, is_on, may_write, target_of, text};
+use crate::{Node, OpCtx, Registry, Request, has_unique_names};
 use pando_auth::Action::{
     ChangeStream, CollStats, Find, IndexStats, Inprog, Insert, ListSessions, PlanCacheRead, Remove, Update,
 };
@@ -8,7 +9,6 @@ use pando_auth::{Action, Authority, Target};
 use pando_base::Result;
 use pando_base::limits::BSON_DEPTH_MAX;
 use pando_bson::{RawDoc, Value};
-use crate::{Node, OpCtx, Registry, Request, has_unique_names};
 
 pub fn aggregate<S: Node>(_: &S, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
     let coll = match req.first().value() {

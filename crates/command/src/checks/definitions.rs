@@ -2,6 +2,7 @@
 
 use super::aggregation::Asked;
 use super::{collection, is_on, split, text};
+use crate::{Node, OpCtx, Request};
 use pando_auth::Action::{
     CollMod, ConvertToCapped, CreateCollection, CreateIndex, DropCollection, Find, Insert, ListCollections,
     ListDatabases, RenameCollectionSameDB, SplitVector, Validate,
@@ -9,7 +10,6 @@ use pando_auth::Action::{
 use pando_auth::{Authority, Target};
 use pando_base::Result;
 use pando_bson::Value;
-use crate::{Node, OpCtx, Request};
 
 pub fn create<S: Node>(_: &S, _: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
     let target = Target::Collection(req.db, collection(req));

@@ -1,13 +1,13 @@
 //! Operations, sessions, cursors and figures of the server.
 
 use super::text;
+use crate::{Client, Node, OpCtx, Request};
 use pando_auth::Action::{
     CollStats, EnableProfiler, Find, Impersonate, Inprog, KillAnySession, Killop, ReplSetGetStatus,
     ServerStatus,
 };
 use pando_auth::{Authority, Target};
 use pando_base::Result;
-use crate::{Client, Node, OpCtx, Request};
 use std::sync::Arc;
 
 /// What it looks at is its own: the command looks at whose each is.

@@ -1,6 +1,7 @@
 //! Users and roles: whoever grants something must be allowed to grant it where it belongs.
 
 use super::text;
+use crate::{Node, OpCtx, Request, has_unique_names};
 use pando_auth::Action::{
     ChangeCustomData, ChangeOwnCustomData, ChangeOwnPassword, ChangePassword, CreateRole, CreateUser,
     DropRole, DropUser, Find, GrantRole, RevokeRole, SetAuthenticationRestriction, ViewRole, ViewUser,
@@ -9,7 +10,6 @@ use pando_auth::roles::RoleName;
 use pando_auth::{Action, Authority, Target, UserName};
 use pando_base::Result;
 use pando_bson::{RawDoc, Value};
-use crate::{Node, OpCtx, Request, has_unique_names};
 
 /// `action` in the database of each role that the list names.
 fn may_for_roles(req: &Request<'_>, list: &str, who: &Authority, action: Action) -> bool {

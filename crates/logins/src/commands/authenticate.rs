@@ -15,12 +15,7 @@ pub async fn run(node: &impl KeepsUsers, ctx: &OpCtx, req: Request<'_>) -> Resul
 }
 
 /// `hello.speculativeAuthenticate` with such a login; one that fails is as if it had not been sent.
-pub(super) async fn speculate(
-    node: &dyn KeepsUsers,
-    ctx: &OpCtx,
-    req: &Request<'_>,
-    b: &mut DocBuilder,
-) {
+pub(super) async fn speculate(node: &dyn KeepsUsers, ctx: &OpCtx, req: &Request<'_>, b: &mut DocBuilder) {
     let Ok(args) = AuthenticateArgs::parse(req) else { return };
     if let Ok(user) = log_in(node, ctx, &args, req.db, true).await {
         b.doc("speculativeAuthenticate", |d| append(d, &user));

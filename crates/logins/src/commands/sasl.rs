@@ -24,7 +24,8 @@ pub async fn start(node: &impl KeepsUsers, ctx: &OpCtx, req: Request<'_>) -> Res
 pub async fn go_on(node: &impl KeepsUsers, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = SaslContinueArgs::parse(&req)?;
     let (message, _) = payload(&args.payload)?;
-    let (answer, in_text) = (node as &dyn KeepsUsers).continue_login(&ctx.client, args.conversation, &message).await?;
+    let (answer, in_text) =
+        (node as &dyn KeepsUsers).continue_login(&ctx.client, args.conversation, &message).await?;
     let mut r = Reply::new();
     append(&mut r.body, &answer, in_text);
     Ok(r)

@@ -31,8 +31,8 @@ mod views;
 pub(crate) use explain::{append_command, append_process};
 
 use crate::Router;
-use pando_logins::commands as logins;
 use pando_command::{COMMANDS, Handler, Registry, Roles, everywhere};
+use pando_logins::commands as logins;
 
 macro_rules! handlers {
     ($($name:literal => $($handler:ident)::+;)*) => {

@@ -41,7 +41,9 @@ pub(super) async fn write_by_majority(router: &Router, ctx: &OpCtx, req: Request
     let target = pando_metadata_cache::Target::unversioned(ShardId::config());
     let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
     envelope::own_arguments(&mut b, &req);
-    b.doc("writeConcern", |d| _ = d.str("w", "majority").i64("wtimeout", given.map_or(0, |wc| wc.wtimeout_ms)));
+    b.doc("writeConcern", |d| {
+        _ = d.str("w", "majority").i64("wtimeout", given.map_or(0, |wc| wc.wtimeout_ms))
+    });
     envelope::append(&mut b, ctx, &req, Kind::Plain, &target);
     let answer = router.call_config(ctx, &b.finish(), Retry::NotIdempotent).await?;
     Ok(handed_on(&answer.reply))

@@ -19,13 +19,8 @@ pub(crate) enum Kind {
 }
 
 /// Fields of the client's envelope that shards see as they are.
-const HANDED_ON: [&str; 5] = [
-    "comment",
-    "apiVersion",
-    "apiStrict",
-    "apiDeprecationErrors",
-    "$readPreference",
-];
+const HANDED_ON: [&str; 5] =
+    ["comment", "apiVersion", "apiStrict", "apiDeprecationErrors", "$readPreference"];
 /// The rest of a command, behind its own arguments. Servers say to each other what a client leaves to defaults.
 pub(crate) fn append(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kind, target: &Target) {
     target.append(b);

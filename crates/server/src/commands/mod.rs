@@ -101,8 +101,8 @@ mod whatsmyuri;
 
 use crate::Server;
 use pando_base::{Result, Uuid};
-use pando_logins::commands as logins;
 use pando_command::{COMMANDS, Handler, OpCtx, Registry, Request, Roles, everywhere};
+use pando_logins::commands as logins;
 
 macro_rules! handlers {
     ($($name:literal => $($handler:ident)::+;)*) => {

@@ -10,8 +10,8 @@ use crate::settings::versions_ns;
 use authority::PrincipalsVersion;
 use pando_access::{ByCtx, InternalCollections, LogAs};
 use pando_audit::{Event, Pending};
-use pando_auth::roles::{Resolved, Role, RoleName, Roles};
 use pando_auth::login::LoggedIn;
+use pando_auth::roles::{Resolved, Role, RoleName, Roles};
 use pando_auth::{User, UserName};
 use pando_base::{Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, Document, RawDoc, doc};
@@ -51,12 +51,7 @@ pub(crate) fn roles_ns() -> Namespace {
 
 impl Principals {
     pub(crate) fn new(internal: InternalCollections, version: PrincipalsVersion) -> Principals {
-        Principals {
-            internal,
-            nobodys: nobodys_document(),
-            version,
-            authorities: Default::default(),
-        }
+        Principals { internal, nobodys: nobodys_document(), version, authorities: Default::default() }
     }
 
     pub(crate) fn user(&self, name: &UserName) -> Result<Option<User>> {

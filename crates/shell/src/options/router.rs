@@ -5,7 +5,8 @@ use super::parse::{Refusal, Settings};
 use super::table::{GROUPS, Opt};
 
 /// Groups whose options a router has, too.
-const HEADINGS: &[&str] = &["General options", "Network options", "Log options", "TLS options", "Audit options"];
+const HEADINGS: &[&str] =
+    &["General options", "Network options", "Log options", "TLS options", "Audit options"];
 /// Options of these groups that are about data after all.
 const OF_DATA: &[&str] =
     &["shutdown", "profile", "slowOpSampleRate", "profileFilter", "notablescan", "sysinfo", "cpu"];
@@ -16,7 +17,8 @@ const OF_SECURITY: &[&str] = &["keyFile", "clusterAuthMode", "transitionToAuth",
 pub(super) const CONFIG_DB: &str = "sharding.configDB";
 
 fn is_of_router(heading: &str, opt: &Opt) -> bool {
-    opt.key() == CONFIG_DB || (HEADINGS.contains(&heading) && !OF_DATA.contains(&opt.cli))
+    opt.key() == CONFIG_DB
+        || (HEADINGS.contains(&heading) && !OF_DATA.contains(&opt.cli))
         || OF_SECURITY.contains(&opt.cli)
 }
 
@@ -62,10 +64,13 @@ mod tests {
     fn a_router_has_config_servers_and_no_data() {
         assert_eq!(checked("--configdb c/h:1 --port 5 --logpath x --fork").unwrap(), "c/h:1");
         assert!(checked("--port 5").unwrap_err().contains("configdb"));
-        for line in ["--keyFile k --transitionToAuth", "--clusterAuthMode x509 --tlsMode requireTLS", "--auditPath x"] {
+        for line in
+            ["--keyFile k --transitionToAuth", "--clusterAuthMode x509 --tlsMode requireTLS", "--auditPath x"]
+        {
             assert_eq!(checked(&format!("--configdb c/h:1 {line}")).unwrap(), "c/h:1", "{line}");
         }
-        for line in ["--dbpath x", "--replSet x", "--auth", "--noauth", "--shutdown", "--encryptionKeyFile x"] {
+        for line in ["--dbpath x", "--replSet x", "--auth", "--noauth", "--shutdown", "--encryptionKeyFile x"]
+        {
             assert!(checked(&format!("--configdb c/h:1 {line}")).is_err(), "{line}");
         }
         assert!(help("pandos").contains("--configdb") && !help("pandos").contains("--dbpath"));

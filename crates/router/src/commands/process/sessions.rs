@@ -111,7 +111,8 @@ pub(in crate::commands) async fn kill_by_pattern(
         patterns.is_empty() || patterns.iter().any(|pattern| sessions::fits(pattern, lsid, ctx.owner()))
     };
     kill_where(router, ctx, fits);
-    let patterns: Vec<DocBuf> = patterns.into_iter().map(|pattern| for_shards(pattern, ctx.owner())).collect();
+    let patterns: Vec<DocBuf> =
+        patterns.into_iter().map(|pattern| for_shards(pattern, ctx.owner())).collect();
     kill_on_shards(router, ctx, &patterns).await
 }
 
