@@ -7,8 +7,8 @@
 
 use crate::lock;
 use pando_base::session_id::SessionId;
-use pando_base::{Error, ErrorCode, HashMap, Result};
-use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_base::{Error, ErrorCode, HashMap, Result, Timestamp};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_routing::ShardId;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -211,16 +211,22 @@ fn too_old(number: i64, known: i64) -> Error {
     Error::new(ErrorCode::TransactionTooOld, text)
 }
 
-/// What all parts read by: of one moment, where a snapshot is asked for and nobody says which.
-pub(crate) fn read_concern_of(given: Option<&RawDoc>, now: pando_base::Timestamp) -> Option<DocBuf> {
+/// What all parts read by: of one moment, where a snapshot is asked for and nobody says which. It is not before what the client has
+/// seen, of which this router need not have heard.
+pub(crate) fn read_concern_of(given: Option<&RawDoc>, now: Timestamp) -> Option<DocBuf> {
     let given = given?;
+    let time = |name: &str| match given.get(name) {
+        Some(Value::Timestamp(at)) => Some(at),
+        _ => None,
+    };
+    let at = time("afterClusterTime").map_or(now, |seen| seen.max(now));
     let snapshot = given.get("level").is_some_and(|v| v.as_str() == Some("snapshot"));
-    if !snapshot || given.get("atClusterTime").is_some() || now.is_zero() {
+    if !snapshot || given.get("atClusterTime").is_some() || at.is_zero() {
         return Some(given.to_buf());
     }
     let mut b = DocBuilder::new();
     given.iter().filter(|e| e.name() != "afterClusterTime").for_each(|e| _ = b.elem(e));
-    b.timestamp("atClusterTime", now);
+    b.timestamp("atClusterTime", at);
     Some(b.finish())
 }
 
@@ -236,6 +242,23 @@ mod tests {
     fn answered(t: &Transaction, name: &str, read_only: bool) {
         t.join(&shard(name));
         t.heard(&shard(name), &doc(&format!(r#"{{"readOnly": {read_only}}}"#)));
+    }
+
+    #[test]
+    fn a_snapshot_is_not_before_what_the_client_has_seen() {
+        let given = doc(r#"{"level": "snapshot", "afterClusterTime": {"$timestamp": {"t": 9, "i": 3}}}"#);
+        let at = |now: Timestamp| {
+            let reads = read_concern_of(Some(&given), now).unwrap();
+            assert!(reads.get("afterClusterTime").is_none());
+            match reads.get("atClusterTime") {
+                Some(Value::Timestamp(at)) => at,
+                other => panic!("{other:?}"),
+            }
+        };
+        let seen = Timestamp::new(9, 3);
+        assert_eq!(at(Timestamp::new(8, 7)), seen);
+        assert_eq!(at(Timestamp::ZERO), seen);
+        assert_eq!(at(Timestamp::new(12, 1)), Timestamp::new(12, 1));
     }
 
     #[test]
