@@ -89,11 +89,7 @@ pub async fn run<S: Node>(
         check_sequences(&msg)?;
         Ok((db, args))
     });
-    let parsed = match parsed {
-        Ok((db, args)) => who_asks(spec, node, client, args).await.map(|args| (db, args)),
-        Err(e) => Err(e),
-    };
-    let (db, mut args) = match parsed {
+    let (db, mut args) = match who_asks(spec, node, client, parsed).await {
         Ok(x) => x,
         Err(e) => {
             counts.failed.inc();
@@ -149,21 +145,22 @@ fn request<'a>(spec: &CommandRow, invoked_as: &'a str, db: &'a str, msg: Incomin
 }
 
 /// Before it is asked what the client may do, everything is known that it takes to answer that.
-async fn who_asks<S: Node>(
+async fn who_asks<'d, S: Node>(
     spec: &CommandRow,
     node: &S,
     client: &Client,
-    args: GenericArgs,
-) -> Result<GenericArgs> {
+    parsed: Result<(&'d str, GenericArgs)>,
+) -> Result<(&'d str, GenericArgs)> {
+    let (db, args) = parsed?;
     if !client.instance.asks_for_logins() {
-        return Ok(args);
+        return Ok((db, args));
     }
     if spec.privileges != Privileges::Open
         && let Some(looking) = node.look_up(client, &args)
     {
         looking.await;
     }
-    own_session(node, client, args)
+    Ok((db, own_session(node, client, args)?))
 }
 
 /// Where clients log in, a session is its user's: two users may have sessions of the same number.

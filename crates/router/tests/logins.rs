@@ -562,7 +562,7 @@ fn whether_a_client_may_write_while_writes_are_blocked_is_told_with_what_a_route
         bypasses.push("mayBypassWriteBlocking", true);
         for command in [insert("x"), bypasses] {
             let reply = ann.run(command).await;
-            let errors = reply.get("writeErrors").and_then(Bson::as_array).cloned().unwrap_or_default();
+            let errors = reply.get("writeErrors").and_then(Bson::as_array).unwrap_or_default();
             let code = |d: &Document| d.get("code").and_then(Bson::as_i64);
             let first = errors.first().and_then(Bson::as_doc).and_then(code);
             assert_eq!(first.or(code(&reply)), Some(371), "{reply:?}");

@@ -36,12 +36,8 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
         ctx.check_interrupt()?;
     }
     let batch_size = args.batch_size.filter(|n| *n > 0);
-    let wanted = Wanted {
-        docs_max: batch_size.unwrap_or(u64::MAX),
-        batch_size,
-        wait_ms: max_time_ms,
-        asks_nobody: false,
-    };
+    let docs_max = batch_size.unwrap_or(u64::MAX);
+    let wanted = Wanted { docs_max, batch_size, wait_ms: max_time_ms, asks_nobody: false };
     let docs = pin.body().fill(router, ctx, wanted).await?;
     let resume = pin.body().resume_token().cloned();
     let invalidated = pin.body().is_invalidated();

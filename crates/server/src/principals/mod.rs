@@ -4,7 +4,6 @@
 //! user at once both take effect. What connections may do is kept until something changes ([`authority`]).
 
 pub(crate) mod authority;
-mod keeper;
 
 use crate::settings::versions_ns;
 use authority::PrincipalsVersion;

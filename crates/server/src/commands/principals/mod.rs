@@ -2,6 +2,7 @@
 
 pub(super) mod drop;
 pub(super) mod grant;
+mod keeper;
 pub(super) mod merge;
 pub(super) mod role;
 pub(super) mod roles_info;
