@@ -571,3 +571,88 @@ fn whether_a_client_may_write_while_writes_are_blocked_is_told_with_what_a_route
         cluster.shut_down().await;
     });
 }
+
+/// What somebody must be allowed for commands about shards, chunks and zones: with it the command says what it thinks of its
+/// arguments, without it nothing but 13.
+#[test]
+fn commands_about_a_cluster_need_their_actions_on_what_they_name() {
+    let on = |db: &str, coll: &str| doc! { "db": db, "collection": coll };
+    let cluster = || doc! { "cluster": true };
+    let x = || on("test", "x");
+    let of_x = |name: &str| {
+        let mut command = Document::new();
+        command.push(name, "test.x");
+        command
+    };
+    let named = |name: &str, value: &str| {
+        let mut command = Document::new();
+        command.push(name, value);
+        command
+    };
+    type Needs = Vec<(Document, Vec<&'static str>)>;
+    let cases: Vec<(Document, Needs)> = vec![
+        (of_x("shardCollection"), vec![(x(), vec!["enableSharding"])]),
+        (named("enableSharding", "test"), vec![(on("test", ""), vec!["enableSharding"])]),
+        (of_x("split"), vec![(x(), vec!["splitChunk"])]),
+        (of_x("mergeChunks"), vec![(x(), vec!["splitChunk"])]),
+        (of_x("moveChunk"), vec![(x(), vec!["moveChunk"])]),
+        (of_x("moveRange"), vec![(x(), vec!["moveChunk"])]),
+        (named("movePrimary", "test"), vec![(on("test", ""), vec!["moveChunk"])]),
+        (of_x("clearJumboFlag"), vec![(x(), vec!["clearJumboFlag"])]),
+        (of_x("refineCollectionShardKey"), vec![(x(), vec!["refineCollectionShardKey"])]),
+        (of_x("balancerCollectionStatus"), vec![(x(), vec!["enableSharding"])]),
+        (of_x("configureCollectionBalancing"), vec![(x(), vec!["splitChunk"])]),
+        (
+            doc! { "configureCollectionBalancing": "test.x", "enableBalancing": true },
+            vec![(x(), vec!["splitChunk", "moveChunk"])],
+        ),
+        (of_x("getShardVersion"), vec![(x(), vec!["getShardVersion"])]),
+        (doc! { "balancerStart": 1 }, vec![(on("config", "settings"), vec!["update"])]),
+        (doc! { "balancerStop": 1 }, vec![(on("config", "settings"), vec!["update"])]),
+        (doc! { "balancerStatus": 1 }, vec![(on("config", "settings"), vec!["find"])]),
+        (named("addShardToZone", "s0"), vec![(on("config", "shards"), vec!["update"])]),
+        (named("addShardToZone", "s0"), vec![(cluster(), vec!["enableSharding"])]),
+        (
+            named("removeShardFromZone", "s0"),
+            vec![(on("config", "shards"), vec!["update"]), (on("config", "tags"), vec!["find"])],
+        ),
+        (
+            of_x("updateZoneKeyRange"),
+            vec![
+                (on("config", "shards"), vec!["find"]),
+                (on("config", "tags"), vec!["find", "update", "remove"]),
+            ],
+        ),
+        (named("addShard", "nobody"), vec![(cluster(), vec!["addShard"])]),
+        (named("removeShard", "nobody"), vec![(cluster(), vec!["removeShard"])]),
+        (doc! { "listShards": 1 }, vec![(cluster(), vec!["listShards"])]),
+        (doc! { "getShardMap": 1 }, vec![(cluster(), vec!["getShardMap"])]),
+        (doc! { "flushRouterConfig": 1 }, vec![(cluster(), vec!["flushRouterConfig"])]),
+    ];
+    run(async move {
+        let cluster = Cluster::with_logins(1, 1).await;
+        let mut root = cluster.router(0).await;
+        let nothing = || Bson::Array(Vec::new());
+        root.admin(doc! { "createRole": "r", "privileges": nothing(), "roles": nothing() }).await;
+        let mut c = with_user(&cluster, 0, "ann", vec![role("r", "admin")]).await;
+        c.db = "admin".to_owned();
+        for (command, needs) in cases {
+            // All of them, and all but one.
+            let flat: Vec<_> = needs
+                .iter()
+                .flat_map(|(on, actions)| actions.iter().map(move |a| (on.clone(), *a)))
+                .collect();
+            for missing in std::iter::once(None).chain((0..flat.len()).map(Some)) {
+                let kept = flat.iter().enumerate().filter(|(i, _)| Some(*i) != missing);
+                let privileges: Vec<Bson> = kept
+                    .map(|(_, (on, action))| doc! { "resource": on.clone(), "actions": [*action] }.into())
+                    .collect();
+                root.admin(doc! { "updateRole": "r", "privileges": privileges }).await;
+                let reply = c.run(command.clone()).await;
+                let refused = reply.get("code").and_then(Bson::as_i64) == Some(i64::from(UNAUTHORIZED));
+                assert_eq!(refused, missing.is_some(), "{command:?} without {missing:?}: {reply:?}");
+            }
+        }
+        cluster.shut_down().await;
+    });
+}
