@@ -220,6 +220,9 @@ pub const WRITE_ERRORS_BYTES_MAX: usize = 1024 * 1024;
 /// Documents that an update or delete of many changes in one unit: large enough to spread the cost of a commit,
 /// small enough that a write conflict repeats little.
 pub const MULTI_WRITE_UNIT_DOCS: usize = 64;
+/// Times that an upsert tries again because another one was faster: the document in its way is the one that it asks for, so it finds it
+/// next time unless that is gone already.
+pub const UPSERT_RACES_MAX: u32 = 100;
 /// Documents and bytes that MongoDB inserts in one unit; tests count by it.
 pub const INSERT_GROUP_DOCS_MAX: usize = 500;
 pub const INSERT_GROUP_BYTES_MAX: usize = 256 * 1024;
@@ -504,6 +507,9 @@ pub const CLUSTER_TIME_AHEAD_SECS: u32 = 86_400;
 pub const MESSAGE_BYTES_PER_SEC_MIN: usize = 64 << 10;
 /// How often a delayed member looks whether its delay has been changed.
 pub const SECONDARY_DELAY_LOOK_MS: crate::Millis = 1_000;
+/// How long a secondary waits for a time before it has its primary write an entry, and before it asks again.
+pub const NOTE_ASKED_FOR_AFTER_MS: u64 = 10;
+pub const NOTE_ASKED_FOR_AGAIN_MS: u64 = 500;
 /// Tries of a heartbeat after its first one (MongoDB's).
 pub const HEARTBEAT_RETRIES_MAX: u32 = 2;
 /// `replSetSyncFrom` warns when the wanted source is further behind than this (MongoDB's).

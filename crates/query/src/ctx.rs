@@ -1,10 +1,10 @@
 //! What a query is evaluated in: its collation, its variables and the outside world's few inputs.
 
 use crate::collation::Collation;
+use crate::expr::check_readable_var_name;
 use crate::named::{Counting, Named};
-use pando_base::limits;
-use pando_base::{HashMap, HashSet, Timestamp};
-use pando_bson::{Bson, Value};
+use pando_base::{Error, HashMap, HashSet, Result, Timestamp, limits};
+use pando_bson::{Bson, RawDoc, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -206,5 +206,22 @@ impl QueryCtx {
     pub fn with_collation(mut self, collation: Option<Arc<Collation>>) -> QueryCtx {
         self.collation = collation;
         self
+    }
+    /// With the constants `c` of a pipeline update: variables with literal values. They hide a `let` of the same name.
+    pub fn with_constants(mut self, constants: &RawDoc) -> Result<QueryCtx> {
+        let mut vars = (*self.vars).clone();
+        for e in constants {
+            let name = e.name();
+            if matches!(
+                name,
+                "NOW" | "CLUSTER_TIME" | "JS_SCOPE" | "IS_MR" | "USER_ROLES" | "SEARCH_META" | "ROOT"
+            ) {
+                return Err(Error::location(17275, "Can't redefine a non-user-writable variable"));
+            }
+            check_readable_var_name(name)?;
+            vars.let_vars.set(name, Some(Bson::from(e.value())));
+        }
+        self.vars = Arc::new(vars);
+        Ok(self)
     }
 }

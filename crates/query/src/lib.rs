@@ -22,6 +22,7 @@ pub mod change_stream;
 pub mod collation;
 pub mod ctx;
 pub mod date;
+pub mod distinct_values;
 mod doc_size;
 pub mod exec;
 pub mod expand;

@@ -298,3 +298,69 @@ fn groups_that_are_merged_spill_or_say_that_they_may_not() {
         cluster.shut_down().await;
     });
 }
+
+/// A view's values by a path with a number, and a `$merge` by fields that nothing makes unique.
+#[test]
+fn values_of_views_and_targets_of_merges_are_looked_at_as_on_one_set() {
+    run(async {
+        let (_cluster, mut c) = cluster().await;
+        let docs = (0..4).map(|i| doc! { "_id": i, "k": i, "arr": [i, i + 1], "q": 5 }.into()).collect();
+        c.ok(with(doc! { "insert": "hashed" }, "documents", docs)).await;
+        c.ok(doc! { "create": "v", "viewOn": "hashed", "pipeline": [] }).await;
+        for (key, expected) in [("arr.0", vec![0, 1, 2, 3]), ("arr", vec![0, 1, 2, 3, 4]), ("q", vec![5])] {
+            let reply = c.ok(doc! { "distinct": "v", "key": key }).await;
+            let values: Vec<i32> = reply
+                .get("values")
+                .and_then(Bson::as_array)
+                .unwrap()
+                .iter()
+                .map(|v| v.as_i64().unwrap() as i32)
+                .collect();
+            assert_eq!(values, expected, "{key}");
+        }
+        c.ok(doc! { "insert": "target", "documents": [{ "_id": 1, "q": 5, "k": -1 }, { "_id": 2, "q": 5, "k": -2 }] }).await;
+        let merge = |on: &str| {
+            let mut into = doc! { "into": "target", "whenMatched": "keepExisting" };
+            into.push("on", on);
+            let stages = vec![doc! { "$project": { "_id": 0 } }.into(), doc! { "$merge": into }.into()];
+            let mut all = with(doc! { "aggregate": "hashed" }, "pipeline", stages);
+            all.push("cursor", doc! {});
+            all
+        };
+        assert_eq!(c.err(merge("q")).await.0, 51183);
+        c.ok(doc! { "createIndexes": "target", "indexes": [{ "key": { "k": 1 }, "name": "k", "unique": true }] }).await;
+        assert_eq!(c.err(merge("q")).await.0, 51183);
+        c.ok(merge("k")).await;
+        assert_eq!(c.all(doc! { "find": "target", "filter": { "k": { "$gte": 0 } } }).await.len(), 4);
+    });
+}
+
+#[test]
+fn constants_of_an_update_are_known_wherever_it_is_carried_out() {
+    run(async {
+        let (_cluster, mut c) = cluster().await;
+        c.ok(doc! { "insert": "ranged", "documents": [{ "_id": 1, "k": 1, "q": 1 }, { "_id": 2, "k": 900, "q": 2 }] }).await;
+        let update = |filter: Document, upsert: bool| {
+            let mut one = doc! { "q": filter, "c": { "c": 5 } };
+            one.push("u", vec![doc! { "$set": { "v": "$$c" } }.into()]);
+            one.push("upsert", upsert);
+            with(doc! { "update": "ranged" }, "updates", vec![one.into()])
+        };
+        c.ok(update(doc! { "_id": 700 }, true)).await;
+        c.ok(update(doc! { "q": { "$gt": 0 } }, false)).await;
+        assert_eq!(c.all(doc! { "find": "ranged", "filter": { "v": 5 } }).await.len(), 2);
+    });
+}
+
+#[test]
+fn collections_of_the_system_are_not_sharded() {
+    run(async {
+        let (_cluster, mut c) = cluster().await;
+        c.ok(doc! { "create": "ts", "timeseries": { "timeField": "t" } }).await;
+        for (name, code) in [("test.system.buckets.ts", 5_731_501), ("test.system.views", 20)] {
+            let wrong = c.err(doc! { "shardCollection": name, "key": { "_id": 1 }, "$db": "admin" }).await;
+            assert_eq!(wrong.0, code, "{name}");
+        }
+        c.ok(doc! { "find": "ts" }).await;
+    });
+}

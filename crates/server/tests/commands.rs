@@ -400,3 +400,33 @@ fn a_null_between_statements_is_passed_over() {
         server.shut_down().await;
     });
 }
+
+/// An upsert by `_id` and a version is how clients lock optimistically: it meets the document, and is told so at once.
+#[test]
+fn an_upsert_whose_filter_asks_for_more_than_the_key_in_its_way_fails() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        c.ok(doc! { "insert": "a", "documents": [{ "_id": 5, "k": 5, "e": "x" }] }).await;
+        c.ok(doc! { "createIndexes": "a", "indexes": [{ "key": { "e": 1 }, "name": "e", "unique": true }] })
+            .await;
+        for filter in [
+            doc! { "_id": 5, "k": 999 },
+            doc! { "_id": 6, "e": "x", "k": { "$gt": 100 } },
+            doc! { "e": "x", "k": 7 },
+        ] {
+            let mut one = doc! { "q": filter.clone(), "upsert": true };
+            one.push("u", doc! { "$set": { "v": 1 } });
+            let mut update = doc! { "update": "a" };
+            update.push("updates", vec![Bson::Document(one)]);
+            let reply = c.ok(update).await;
+            let errors = reply.get("writeErrors").and_then(Bson::as_array).unwrap();
+            assert_eq!(errors[0].as_doc().unwrap().get("code"), Some(&Bson::Int32(11000)), "{filter:?}");
+            let mut modify = doc! { "findAndModify": "a", "upsert": true };
+            modify.push("query", filter.clone());
+            modify.push("update", doc! { "$set": { "v": 2 } });
+            assert_eq!(c.err(modify).await.0, 11000, "{filter:?}");
+        }
+    });
+}

@@ -65,8 +65,12 @@ async fn on_primary(w: &Writing<'_>, into: &Namespace, command: impl Fn(&mut Doc
     Ok(done.reply)
 }
 
-/// The first batch of a listing, which has all that is asked for here.
-async fn listed(w: &Writing<'_>, into: &Namespace, command: impl Fn(&mut DocBuilder)) -> Result<Vec<DocBuf>> {
+/// The first batch of a listing by the primary shard, which has all that is asked for here.
+pub(super) async fn listed(
+    w: &Writing<'_>,
+    into: &Namespace,
+    command: impl Fn(&mut DocBuilder),
+) -> Result<Vec<DocBuf>> {
     let route = w.router.catalog.route(into).await?;
     let within = Request { db: into.db(), ..*w.req };
     let mut b = DocBuilder::new();

@@ -14,9 +14,11 @@ use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, ElementType, RawDoc, Value};
 use pando_command::{OpCtx, Request};
 use pando_query::QueryCtx;
+use pando_query::collation::Collation;
 use pando_query::stage::{Into, Merge, Sink, WhenMatched, WhenNotMatched};
 use pando_request::{UpdateStatement, WriteArgs};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// What stands before mistakes that are met while results are made.
 const ERROR_CONTEXT: &str = "PlanExecutor error during aggregation";
@@ -155,26 +157,52 @@ impl Writing<'_> {
         Ok(b.finish())
     }
     /// By what results are told apart where nobody says: by `_id`, and in a sharded target by its key as well. Whoever says by
-    /// what has to name the key.
+    /// what has to name the key, and fields that an index makes unique.
     async fn find_out_on(&self, into: &Namespace, merge: &mut Merge) -> Result<()> {
         let route = self.router.catalog.route_if_any(into).await?;
-        let Some(table) = route.and_then(|r| r.table) else { return Ok(()) };
-        let key = table.collection.key.fields().iter().map(|f| f.path.to_string());
+        let table = route.and_then(|r| r.table);
+        let key = table.iter().flat_map(|t| t.collection.key.fields()).map(|f| f.path.to_string());
         let Some(on) = merge.on.as_mut() else {
-            let mut on: Vec<String> = key.collect();
-            if !on.iter().any(|f| f == "_id") {
-                on.push("_id".to_owned());
+            if table.is_some() {
+                let mut on: Vec<String> = key.collect();
+                if !on.iter().any(|f| f == "_id") {
+                    on.push("_id".to_owned());
+                }
+                merge.on = Some(on);
             }
-            merge.on = Some(on);
             return Ok(());
         };
-        match key.into_iter().all(|f| on.contains(&f)) {
-            true => Ok(()),
-            false => {
-                Err(Error::location(51183, "Cannot find index to verify that join fields will be unique"))
+        if key.into_iter().all(|f| on.contains(&f)) && self.is_unique_by(into, on).await? {
+            return Ok(());
+        }
+        Err(Error::location(51183, "Cannot find index to verify that join fields will be unique"))
+    }
+    async fn is_unique_by(&self, into: &Namespace, on: &[String]) -> Result<bool> {
+        let indexes = out::listed(self, into, |b| _ = b.str("listIndexes", into.coll())).await?;
+        if indexes.is_empty() {
+            return Ok(on == ["_id"]);
+        }
+        for index in &indexes {
+            if covers(index, on) && collation_of(index)? == self.q.collation {
+                return Ok(true);
             }
         }
+        Ok(false)
     }
+}
+
+/// Whether an index tells documents apart by just these fields.
+fn covers(index: &RawDoc, on: &[String]) -> bool {
+    let Some(key) = index.get("key").and_then(|v| v.as_doc()) else { return false };
+    let is_unique = index.get("unique").is_some_and(|v| v.is_truthy())
+        || index.get("name").and_then(|v| v.as_str()) == Some("_id_");
+    let has_all = key.iter().count() == on.len() && key.iter().all(|e| on.iter().any(|f| f == e.name()));
+    is_unique && has_all && index.elem("partialFilterExpression").is_none()
+}
+
+fn collation_of(index: &RawDoc) -> Result<Option<Arc<Collation>>> {
+    let spec = index.get("collation").and_then(|v| v.as_doc());
+    Ok(spec.map(Collation::stored).transpose()?.flatten())
 }
 
 fn on_fields(merge: &Merge) -> Vec<&str> {

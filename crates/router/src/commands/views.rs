@@ -1,9 +1,13 @@
 //! Views of sharded collections: the primary shard says what a view stands for, and the read becomes an aggregation of that.
 
 use super::prelude::*;
-use crate::aggregate::run::{Asked, run};
+use crate::aggregate::run::{Asked, open, run};
+use crate::cursors::Wanted;
 use crate::remote::View;
+use pando_base::limits;
 use pando_bson::ArrayBuilder;
+use pando_query::distinct_values::{DistinctValues, projection_on_root};
+use pando_query::projection::check_path;
 use pando_request::{AggregateArgs, CountArgs, DistinctArgs, FindArgs};
 
 async fn on_view(
@@ -114,7 +118,7 @@ pub(super) async fn count(
     Ok(r)
 }
 
-/// The values of a field, those of arrays on the way each by itself.
+/// The values of a field, of all that the view shows.
 pub(super) async fn distinct(
     router: &Router,
     ctx: &OpCtx,
@@ -122,33 +126,25 @@ pub(super) async fn distinct(
     args: &DistinctArgs<'_>,
     e: &Error,
 ) -> Result<Reply> {
-    let mut stages = stages_of(&args.find);
-    let mut path = String::new();
-    for part in args.key.split('.') {
-        path = if path.is_empty() { part.to_owned() } else { format!("{path}.{part}") };
-        let field = format!("${path}");
-        stages.doc(|d| {
-            d.doc("$unwind", |d| _ = d.str("path", &field).bool("preserveNullAndEmptyArrays", true));
-        });
+    let view = View::of(e)?;
+    view.check_collation(args.find.collation, "")?;
+    check_path(args.key)?;
+    let only = projection_on_root(args.key);
+    let stages = stages_of(&FindArgs { projection: Some(&only), ..args.find.clone() }).finish();
+    let pipeline = view.with(&stages);
+    let collation = view.collation.as_deref().or(args.find.collation);
+    let told = AggregateArgs { pipeline: &pipeline, collation, ..as_aggregation(&args.find, &stages) };
+    let asked = Asked { named: req.ns()?, ns: view.ns.clone(), args: told, explains: None };
+    let mut values = DistinctValues::new(args.key);
+    values.on_view(router.query_ctx(ctx, None, collation, None)?, None)?;
+    let wanted = Wanted { docs_max: limits::INSERT_UNIT_DOCS_MAX as u64, ..Wanted::default() };
+    let mut results = open(router, ctx, req, &asked).await?;
+    while let Some(results) = results.as_mut().filter(|r| !r.is_over()) {
+        for doc in results.fill(router, ctx, wanted).await? {
+            values.add(&doc)?;
+        }
     }
-    // What is not there is no value.
-    stages.doc(|d| {
-        d.doc("$match", |d| {
-            d.doc(args.key, |d| _ = d.bool("$exists", true));
-        });
-    });
-    let field = format!("${path}");
-    stages.doc(|d| {
-        d.doc("$group", |d| {
-            d.null("_id");
-            d.doc("distinct", |d| _ = d.str("$addToSet", &field));
-        });
-    });
-    let stages = stages.finish();
-    let found =
-        only(on_view(router, ctx, req, req.ns()?, e, as_aggregation(&args.find, &stages), None).await?);
-    let mut r = Reply::new();
-    let values = found.as_ref().and_then(|d| d.get("distinct")?.as_array()).unwrap_or(RawDoc::empty());
-    r.body.raw_array("values", values);
+    let mut r = Reply::with_capacity(values.bytes + 64);
+    r.body.array("values", |a| values.iter().for_each(|v| _ = a.bson(v)));
     Ok(r)
 }

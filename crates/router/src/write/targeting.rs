@@ -1,5 +1,6 @@
 //! Where a write goes (SH-RT-1, SH-RT-3).
 
+use super::execute::Writes;
 use crate::remote::Shards;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::keystring::KeyBuilder;
@@ -108,14 +109,27 @@ pub(crate) fn of_delete(
     }
 }
 
-/// Writes of one document have to say where it is.
-pub(crate) fn needs_key(command: &str, route: &Route) -> Error {
+/// A retryable write of one document has to say where it is.
+pub(crate) fn needs_key(writes: &Writes<'_>, route: &Route, statement: &RawDoc) -> Error {
     let key = route.table.as_ref().map(|t| t.collection.key.pattern().to_string()).unwrap_or_default();
-    let text = format!(
-        "A single {command} on a sharded collection must contain an exact match on _id (and have the collection default \
-         collation) or contain the shard key (and have the simple collation). Shard key pattern: {key}"
-    );
-    Error::new(ErrorCode::ShardKeyNotFound, text)
+    match writes.command {
+        "delete" => Error::new(
+            ErrorCode::ShardKeyNotFound,
+            format!(
+                "A single delete on a sharded collection must contain an exact match on _id (and have the collection \
+                 default collation) or contain the shard key (and have the simple collation). Delete request: \
+                 {statement}, shard key pattern: {key}"
+            ),
+        ),
+        _ => Error::new(
+            ErrorCode::InvalidOptions,
+            format!(
+                "A {{multi:false}} update on a sharded collection must either contain an exact match on _id (and have \
+                 the collection default collation) or contain the shard key (and have the simple collation). Update \
+                 request: {statement}, shard key pattern: {key}"
+            ),
+        ),
+    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::{OpCtx, Request};
 use pando_metadata_cache::{Route, Target};
 use pando_monitor::ReadPreference;
+use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
 use pando_request::UpdateStatement;
 use pando_rpc::Retry;
@@ -28,7 +29,7 @@ pub(super) async fn run(
     i: usize,
 ) -> Result<(Target, DocBuf)> {
     if ctx.txn_number.is_some() && !ctx.in_txn() {
-        return Err(needs_key(writes.command, route));
+        return Err(needs_key(writes, route, &writes.docs[i]));
     }
     let statement = &*writes.docs[i];
     check_update(shards, ctx, req, route, statement)?;
@@ -62,11 +63,25 @@ fn check_update(
         return Ok(());
     }
     let s = UpdateStatement::parse(statement)?;
-    let let_vars = req.body.get("let").and_then(|v| v.as_doc());
-    let q = shards.query_ctx(ctx, route.table.as_deref(), s.collation, let_vars)?;
+    let q = update_ctx(shards, ctx, req, route, &s)?;
     s.plan(&q)?;
     // What may stand in a query may not stand in what a document is made of.
     Matcher::parse_in(s.place(), s.filter, &q).map(drop)
+}
+
+fn update_ctx(
+    shards: &Shards,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    route: &Route,
+    s: &UpdateStatement<'_>,
+) -> Result<QueryCtx> {
+    let let_vars = req.body.get("let").and_then(|v| v.as_doc());
+    let q = shards.query_ctx(ctx, route.table.as_deref(), s.collation, let_vars)?;
+    match s.constants {
+        Some(constants) if matches!(s.update, Value::Array(_)) => q.with_constants(constants),
+        _ => Ok(q),
+    }
 }
 
 /// `_id` and shard key of a document that matches.
@@ -162,8 +177,7 @@ async fn upsert(
     statement: &RawDoc,
 ) -> Result<(Target, DocBuf)> {
     let s = UpdateStatement::parse(statement)?;
-    let let_vars = req.body.get("let").and_then(|v| v.as_doc());
-    let q = shards.query_ctx(ctx, route.table.as_deref(), s.collation, let_vars)?;
+    let q = update_ctx(shards, ctx, req, route, &s)?;
     let new = match s.supplied() {
         Some(new) => new.to_buf(),
         None => s.plan(&q)?.upsert(s.filter, || new_id(ctx))?,

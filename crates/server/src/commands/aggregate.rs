@@ -61,8 +61,8 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
                 "Aggregation explain does not support the'writeConcern' option",
             ));
         }
-        return super::explain::aggregation(server, ctx, &req, ns, &args, super::explain::Verbosity::Planner)
-            .await;
+        let verbosity = super::explain::Verbosity::Planner;
+        return Box::pin(super::explain::aggregation(server, ctx, &req, ns, &args, verbosity)).await;
     }
     read_concerns::check(ctx, args.pipeline)?;
     let streams = watches(args.pipeline);
@@ -78,7 +78,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let mut agg = server.crud.aggregations.prepare(ctx, spec)?;
     let reply = match agg.take_sink() {
         Some(_) if !server.replication.member.accepts_writes() => {
-            server.replication.forward_to_primary(ctx, &req).await?
+            Box::pin(server.replication.forward_to_primary(ctx, &req)).await?
         }
         Some(sink) => {
             ctx.will_write();
@@ -88,8 +88,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
                 bypass_validation: args.bypass_validation,
                 let_vars: args.let_vars,
             };
-            writing.run(&server.crud.aggregations, &server.crud.writes, ctx, &req, agg).await?;
-            open_nothing(server, ctx, &req, open).await?
+            // What is seldom done makes no room for itself in what is done often.
+            Box::pin(writing.run(&server.crud.aggregations, &server.crud.writes, ctx, &req, agg)).await?;
+            Box::pin(open_nothing(server, ctx, &req, open)).await?
         }
         None => begin(server, ctx, &req, open, agg).await?,
     };

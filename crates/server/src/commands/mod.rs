@@ -356,6 +356,36 @@ pub(crate) async fn drop_database(server: &Server, ctx: &OpCtx, req: Request<'_>
 mod tests {
     use super::{HANDLERS, registry};
 
+    const FUTURE_BYTES_MAX: usize = 8 * 1024;
+
+    /// Of what a handler does; it is moved to the heap for each command.
+    fn size<'a, F, Fut>(_: F) -> usize
+    where
+        F: Fn(&'a super::Server, &'a pando_command::OpCtx, pando_command::Request<'a>) -> Fut,
+    {
+        size_of::<Fut>()
+    }
+
+    #[test]
+    fn what_is_done_often_is_small() {
+        let sizes = [
+            ("aggregate", size(super::aggregate::run)),
+            ("bulkWrite", size(super::bulk_write::run)),
+            ("count", size(super::count::run)),
+            ("delete", size(super::delete::run)),
+            ("distinct", size(super::distinct::run)),
+            ("find", size(super::find::run)),
+            ("findAndModify", size(super::find_and_modify::run)),
+            ("getMore", size(super::get_more::run)),
+            ("insert", size(super::insert::run)),
+            ("update", size(super::update::run)),
+        ];
+        eprintln!("{sizes:?}");
+        for (name, bytes) in sizes {
+            assert!(bytes <= FUTURE_BYTES_MAX, "{name} takes {bytes} bytes");
+        }
+    }
+
     #[test]
     fn every_handler_belongs_to_a_command() {
         assert_eq!(registry().strangers(HANDLERS), Vec::<&str>::new());

@@ -3,7 +3,7 @@
 use pando_base::{Error, Result};
 use pando_bson::{Bson, RawDoc};
 use pando_query::QueryCtx;
-use pando_query::expr::{Expr, check_readable_var_name, check_user_var_name};
+use pando_query::expr::{Expr, check_user_var_name};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -28,23 +28,5 @@ pub(crate) fn evaluate(let_vars: &RawDoc, mut q: QueryCtx) -> Result<QueryCtx> {
         let value = value.value().map(Bson::from);
         Arc::make_mut(&mut q.vars).let_vars.set(name, value);
     }
-    Ok(q)
-}
-
-/// The constants `c` of a pipeline update: variables with literal values. They hide a `let` of the same name.
-pub(crate) fn with_constants(constants: &RawDoc, mut q: QueryCtx) -> Result<QueryCtx> {
-    let mut vars = (*q.vars).clone();
-    for e in constants {
-        let name = e.name();
-        if matches!(
-            name,
-            "NOW" | "CLUSTER_TIME" | "JS_SCOPE" | "IS_MR" | "USER_ROLES" | "SEARCH_META" | "ROOT"
-        ) {
-            return Err(Error::location(17275, "Can't redefine a non-user-writable variable"));
-        }
-        check_readable_var_name(name)?;
-        vars.let_vars.set(name, Some(Bson::from(e.value())));
-    }
-    q.vars = Arc::new(vars);
     Ok(q)
 }

@@ -44,10 +44,13 @@ impl Replication {
         if after > log.clock() {
             return Err(self.ahead_of_clock("afterClusterTime", after));
         }
-        if after > log.visible() && self.member.is_primary() {
+        if after <= log.visible() {
+            return ctx.interruptible(log.wait_applied(after)).await;
+        }
+        if self.member.is_primary() {
             self.write_noop("waiting for afterClusterTime")?;
         }
-        ctx.interruptible(log.wait_applied(after)).await
+        self.await_applied_or_ask(ctx, after).await
     }
 
     /// Returns when this node has what was written up to that time.

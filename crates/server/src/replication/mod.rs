@@ -11,6 +11,7 @@
 //! what has to happen to those at a change of role, [`role_changes`] does, which only the coordinator calls.
 
 mod admission;
+mod ask_for_note;
 mod await_read_concern;
 mod await_write_concern;
 mod before_resync;
@@ -89,6 +90,8 @@ pub struct Replication {
     pub(crate) data_pool: pando_rpc::Pool,
     /// Connections for commands to other nodes; they hand on the cluster time.
     pub(crate) peers: pando_rpc::Pool,
+    /// Somebody asks the primary for a note now.
+    asks_for_note: AtomicBool,
     /// What calls to other nodes tell and hear of the cluster time.
     pub(crate) clock: Arc<ClusterClock>,
     initial_sync: Mutex<Option<InitialSync>>,
@@ -135,6 +138,7 @@ impl Replication {
             data_path: Mutex::default(),
             data_pool,
             peers,
+            asks_for_note: AtomicBool::new(false),
             initial_sync: Mutex::default(),
             transitions: Transitions::default(),
             catch_ups: CatchUps::default(),

@@ -252,24 +252,16 @@ impl<'a> Lookup<'a> {
         Ok(all)
     }
 
-    /// Whether a duplicate key error may come from a race of two upserts with this filter: the key's fields are
-    /// what the filter asks for by equality, so the other one's document is the one to update.
-    pub(crate) fn is_point_query_of(&self, e: &Error) -> bool {
+    /// Whether a duplicate key error may come from a race of two upserts with this filter: then the other one's document is the one to
+    /// update.
+    pub(crate) fn may_have_lost_a_race(&self, e: &Error) -> bool {
         let extra = RawDoc::trusted(&e.extra);
-        let (Some(pattern), Some(value)) = (
-            extra.get("keyPattern").and_then(|v| v.as_doc()),
-            extra.get("keyValue").and_then(|v| v.as_doc()),
-        ) else {
-            return false;
-        };
-        if self.id.is_some() {
-            return pattern.count() == 1 && pattern.elem("_id").is_some();
+        match extra.get("keyValue").and_then(|v| v.as_doc()) {
+            // The filter was not parsed.
+            Some(key) if self.id.is_some() => key.count() == 1 && key.elem("_id").is_some(),
+            Some(key) => super::point_query::asks_for(self.query.matcher.filter(), key),
+            None => false,
         }
-        let filter = self.query.matcher.filter();
-        pattern.iter().all(|k| match (filter.get(k.name_bytes()), value.get(k.name_bytes())) {
-            (Some(want), Some(have)) => pando_bson::compare::values_equal(want, have),
-            _ => false,
-        })
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub(crate) mod find_one;
 pub(crate) mod inserting;
+mod point_query;
 pub(crate) mod statements;
 pub(crate) mod writes;
 

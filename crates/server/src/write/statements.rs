@@ -9,7 +9,7 @@ use super::Writes;
 use super::find_one::{Found, Lookup, Target, Told};
 use super::writes::Retry;
 use crate::object_id::new_object_id;
-use crate::read::{Reads, let_variables};
+use crate::read::Reads;
 use pando_access::Series;
 use pando_access::{Collection, Missing, UpdateForm, WriteAcquisition, WriteOp, WriteUnit};
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, limits};
@@ -74,7 +74,7 @@ pub(crate) fn update_ctx(
         UpdatePlan::check_array_filters(filters, &q)?;
     }
     match s.constants {
-        Some(constants) if matches!(s.update, Value::Array(_)) => let_variables::with_constants(constants, q),
+        Some(constants) if matches!(s.update, Value::Array(_)) => q.with_constants(constants),
         _ => Ok(q),
     }
 }
@@ -176,6 +176,7 @@ impl Writes {
     ) -> Result<(Updated, Images)> {
         let stmt = [retry.stmt_id(s.index)];
         let stmt_ids: &[i32] = if retry.is_retryable() { &stmt } else { &[] };
+        let mut races = 0;
         loop {
             let target = job.lookup.first(&self.reads, job.ctx, job.coll).await?;
             let op = retry.op(s.bypass_validation);
@@ -225,9 +226,11 @@ impl Writes {
                 Err(e)
                     if e.code == ErrorCode::DuplicateKey
                         && !job.ctx.in_txn()
-                        && job.lookup.is_point_query_of(&e) =>
+                        && races < limits::UPSERT_RACES_MAX
+                        && job.lookup.may_have_lost_a_race(&e) =>
                 {
-                    job.ctx.check_interrupt()?;
+                    races += 1;
+                    job.ctx.yield_now().await?;
                 }
                 Err(e) => return Err(e),
             }

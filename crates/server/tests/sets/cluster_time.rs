@@ -106,3 +106,27 @@ fn without_authentication_times_are_not_signed() {
         set.shut_down().await;
     });
 }
+
+/// Another shard's time: nobody writes here, and who reads on a secondary does not wait for the next periodic entry.
+#[test]
+fn a_time_from_elsewhere_is_soon_there_on_a_secondary() {
+    run(async {
+        let set = Set::of(2).await;
+        let (mut primary, mut other) =
+            (set.connect(set.primary().await).await, set.connect(set.secondaries().await[0]).await);
+        primary.admin(doc! { "setParameter": 1, "writePeriodicNoops": false }).await;
+        primary
+            .ok(doc! { "insert": "c", "documents": [{}], "writeConcern": { "w": 2, "wtimeout": 30_000 } })
+            .await;
+        for level in ["local", "majority"] {
+            let mut time = time_of(&primary.admin(doc! { "ping": 1 }).await);
+            let ahead = Timestamp::new(clock_of(&time).secs() + 5, 1);
+            time.set("clusterTime", ahead);
+            let mut read = doc! { "count": "c", "maxTimeMS": 20_000, "$clusterTime": time };
+            read.push("readConcern", doc! { "level": level, "afterClusterTime": ahead });
+            read.push("$readPreference", doc! { "mode": "secondary" });
+            assert_eq!(other.ok(read).await.get("n"), Some(&Bson::Int32(1)), "{level}");
+        }
+        set.shut_down().await;
+    });
+}

@@ -11,6 +11,7 @@ use pando_workflows::create_collection;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
+    check_is_no_system_collection(&ns)?;
     let body = req.body;
     if body.get("timeseries").is_some_and(|v| !matches!(v, Value::Null | Value::Undefined)) {
         let text = "Sharding a time-series collection is not supported by this server";
@@ -48,6 +49,16 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let mut r = Reply::new();
     r.body.elems_of(&result);
     Ok(r)
+}
+
+fn check_is_no_system_collection(ns: &Namespace) -> Result<()> {
+    if ns.coll().starts_with("system.buckets.") {
+        return Err(Error::location(5_731_501, "Sharding a buckets collection is not allowed"));
+    }
+    if ns.coll().starts_with("system.") {
+        return Err(Error::new(ErrorCode::IllegalOperation, "can't shard system namespaces"));
+    }
+    Ok(())
 }
 
 pub(in crate::commands) async fn participant(
