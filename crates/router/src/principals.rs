@@ -34,6 +34,8 @@ pub(crate) struct Principals {
     /// What the config servers called the state of their users and roles.
     generation: Mutex<Option<ObjectId>>,
     kept: Mutex<Kept>,
+    /// The config servers did not answer when something had to be read again: it is, once they do.
+    in_doubt: AtomicBool,
     /// There is a user or a role: from then on there is no localhost exception.
     anybody: AtomicBool,
     unchanging: Unchanging,
@@ -75,6 +77,7 @@ impl Principals {
             version: AtomicU64::new(0),
             generation: Mutex::default(),
             kept: Mutex::default(),
+            in_doubt: AtomicBool::new(false),
             anybody: AtomicBool::new(false),
             unchanging: Unchanging {
                 nobody: Arc::new(Authority::nobody()),
@@ -84,8 +87,9 @@ impl Principals {
         }
     }
 
-    /// Everything is read again when it is asked for.
+    /// Everything is read again when it is asked for, whether or not the config servers were silent before.
     pub(crate) fn invalidate(&self) {
+        self.in_doubt.store(false, SeqCst);
         self.version.fetch_add(1, SeqCst);
     }
     /// Asks whether users or roles have changed. While nobody answers nobody changes them: what is known stays.
@@ -98,7 +102,8 @@ impl Principals {
             _ => None,
         };
         let was = std::mem::replace(&mut *lock(&self.generation), now);
-        if now.is_none() || was != now {
+        let in_doubt = self.in_doubt.swap(false, SeqCst);
+        if now.is_none() || was != now || in_doubt {
             self.invalidate();
         }
         Ok(())
@@ -170,15 +175,21 @@ impl Principals {
             login.user().cloned()
         };
         let Some(user) = user else { return self.of_nobody(client, version).await };
+        if self.in_doubt.load(SeqCst)
+            && let Some(known) = self.known_before(client, version)
+        {
+            return Ok(known);
+        }
         let found = match self.of_user(client, &user).await {
             Ok(found) => found,
             Err(e) => {
+                self.in_doubt.store(true, SeqCst);
                 let text =
                     "Could not fetch updated user privilege information; continuing to use old information";
                 client.env.log.warn(Component::Access, 20248, text, |a| {
                     a.str("user", &user.name.user).str("db", &user.name.db).data("error", &WithCode(&e));
                 });
-                return client.login().last_authority().cloned().ok_or(e);
+                return self.known_before(client, version).ok_or(e);
             }
         };
         let mut login = client.login();
@@ -192,6 +203,14 @@ impl Principals {
             client.audit(|| Event::logout(GONE, &user.name));
         }
         Ok(found.unwrap_or_else(|| self.unchanging.nobody.clone()))
+    }
+
+    /// What it could do before, which counts for now.
+    fn known_before(&self, client: &Client, version: u64) -> Option<Arc<Authority>> {
+        let mut login = client.login();
+        let known = login.last_authority()?.clone();
+        login.keep_authority(version, known.clone());
+        Some(known)
     }
 
     async fn of_user(&self, client: &Client, user: &LoggedIn) -> Result<Option<Arc<Authority>>> {

@@ -656,3 +656,46 @@ fn commands_about_a_cluster_need_their_actions_on_what_they_name() {
         cluster.shut_down().await;
     });
 }
+
+/// They cannot be changed meanwhile. Whoever has to be asked about is waited for once.
+#[test]
+fn while_the_config_servers_are_silent_users_may_do_what_they_could() {
+    run(async {
+        let mut cluster = Cluster::with_logins(1, 1).await;
+        let mut ann = with_user(&cluster, 0, "ann", vec![role("readWrite", "test")]).await;
+        let mut root = cluster.router(0).await;
+        ann.ok(insert("x")).await;
+        let port = cluster.lose_config_server().await;
+        ann.ok(insert("x")).await;
+        let mut again = cluster.stranger(0).await;
+        again.log_in("admin", "ann", "pw").await;
+        again.ok(insert("x")).await;
+        // Now everybody has to be read again, and cannot be.
+        root.admin(doc! { "invalidateUserCache": 1 }).await;
+        let begun = std::time::Instant::now();
+        ann.ok(insert("x")).await;
+        let waited = begun.elapsed();
+        for c in [&mut ann, &mut again] {
+            for _ in 0..3 {
+                c.ok(insert("x")).await;
+            }
+        }
+        assert!(begun.elapsed() < waited * 2, "only the first one has waited");
+        assert_eq!(ann.err(doc! { "drop": "x", "$db": "other" }).await.0, UNAUTHORIZED);
+        // What was not known then is found out when they are back, though their users are as they were.
+        cluster.find_config_server(port).await;
+        let mut direct = cluster.config_server().await;
+        direct.log_in("admin", ROOT.0, ROOT.1).await;
+        direct.admin(doc! { "revokeRolesFromUser": "ann", "roles": vec![role("readWrite", "test")] }).await;
+        cluster.look_for_changes(0).await;
+        for _ in 0..100 {
+            if ann.run(insert("x")).await.get("code").and_then(Bson::as_i64) == Some(13) {
+                break;
+            }
+            pando_testserver::pause(100).await;
+            cluster.look_for_changes(0).await;
+        }
+        assert_eq!(ann.err(insert("x")).await.0, UNAUTHORIZED);
+        cluster.shut_down().await;
+    });
+}

@@ -182,12 +182,21 @@ impl Cluster {
         let again = start(&self.shards[i].0, port, &format!("s{i}"), ClusterRole::Shard, self.key).await;
         self.shards[i].1 = Some(again);
     }
-    /// The same of the config server.
-    pub async fn restart_config_server(&mut self) {
-        let Some(running) = self.config.take() else { return };
+    /// Nobody knows any more who owns what; returns where the config server was.
+    pub async fn lose_config_server(&mut self) -> u16 {
+        let running = self.config.take().expect("it runs");
         let port = running.port;
         abandon(running).await;
+        port
+    }
+    /// It comes back.
+    pub async fn find_config_server(&mut self, port: u16) {
         self.config = Some(start(&self.world, port, "c", ClusterRole::Config, self.key).await);
+    }
+    /// The config server ends where it is, and comes back.
+    pub async fn restart_config_server(&mut self) {
+        let port = self.lose_config_server().await;
+        self.find_config_server(port).await;
     }
     /// The same command everywhere: a collection that is sharded by `key`.
     pub async fn shard_collection(&self, ns: &str, key: Document) {
