@@ -89,7 +89,8 @@ impl Access {
     }
     /// Drops a collection, a time series or a view.
     pub async fn drop_collection(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Dropped> {
-        let done = ctx.interruptible(self.outside_transaction(ctx)?.drop_collection(ns)).await?;
+        let catalog = self.outside_transaction(ctx)?;
+        let done = ctx.interruptible(catalog.drop_collection(ns)).await?;
         if let Err(e) = &done
             && e.code == ErrorCode::NamespaceNotFound
         {
@@ -97,6 +98,10 @@ impl Access {
             ctx.client.audit(|| Event::drop_collection(ns.as_str(), e.code));
         }
         done
+    }
+    /// Drops this shard's part of a collection.
+    pub async fn drop_part(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Dropped> {
+        ctx.interruptible(self.outside_transaction(ctx)?.drop_part(ns)).await?
     }
     /// Drops a collection that the operation has made for itself, also when it is to stop: nobody else would before the next start.
     pub async fn drop_temporary(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Dropped> {

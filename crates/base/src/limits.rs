@@ -783,6 +783,8 @@ pub const ROUTER_SESSIONS_TOLD_AT_ONCE: usize = 10_000;
 pub const ROUTER_SHARDS_READ_ROUNDS: u64 = 8;
 /// Milliseconds that a call to a shard may take where the client says nothing: a day. Broken connections are noticed by themselves.
 pub const ROUTER_CALL_MS: u64 = 86_400_000;
+/// How much longer a call may take than its operation, which gives up by itself.
+pub const ROUTER_CALL_GRACE_MS: u64 = 1_000;
 /// Times that an operation is routed again because shards knew better (MongoDB's).
 pub const ROUTER_STALE_TRIES_MAX: u32 = 10;
 /// Pause before it is, from the second time on: the shard itself may have to learn where it stands.

@@ -23,7 +23,7 @@ pub mod collation;
 pub mod ctx;
 pub mod date;
 pub mod distinct_values;
-mod doc_size;
+pub mod doc_size;
 pub mod exec;
 pub mod expand;
 pub mod expr;

@@ -364,3 +364,103 @@ fn collections_of_the_system_are_not_sharded() {
         c.ok(doc! { "find": "ts" }).await;
     });
 }
+
+/// What a sharded collection is found by stays.
+#[test]
+fn the_index_of_the_shard_key_is_neither_dropped_nor_hidden() {
+    run(async {
+        let (_cluster, mut c) = cluster().await;
+        fill(&mut c, "ranged", 20).await;
+        let index = |key: Document, name: &str| doc! { "createIndexes": "ranged", "indexes": [{ "key": key, "name": name }] };
+        c.ok(index(doc! { "n": 1 }, "n_1")).await;
+        for which in [Bson::from("k_1"), doc! { "k": 1 }.into(), Bson::from(vec![Bson::from("k_1")])] {
+            let mut drop = doc! { "dropIndexes": "ranged" };
+            drop.push("index", which.clone());
+            assert_eq!(c.err(drop).await.0, 370, "{which:?}");
+        }
+        let hide = || doc! { "collMod": "ranged", "index": { "name": "k_1", "hidden": true } };
+        assert_eq!(c.err(hide()).await.0, 370);
+        c.ok(doc! { "dropIndexes": "ranged", "index": "*" }).await;
+        let names = |rows: Vec<Document>| {
+            rows.iter().map(|d| d.get("name").and_then(Bson::as_str).unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(c.all(doc! { "listIndexes": "ranged" }).await), ["_id_", "k_1"]);
+        // Another one takes its place.
+        c.ok(index(doc! { "k": 1, "n": 1 }, "both")).await;
+        c.ok(hide()).await;
+        c.ok(doc! { "dropIndexes": "ranged", "index": "k_1" }).await;
+        assert_eq!(c.err(doc! { "dropIndexes": "ranged", "index": "both" }).await.0, 370);
+        c.ok(doc! { "dropIndexes": "hashed", "index": "*" }).await;
+        c.ok(doc! { "split": "test.ranged", "middle": { "k": 100 }, "$db": "admin" }).await;
+    });
+}
+
+/// Neither a document nor a list of values is larger than a reply may be.
+#[test]
+fn what_a_router_puts_together_is_bounded() {
+    run(async {
+        let (_cluster, mut c) = cluster().await;
+        let big = "x".repeat(9 << 20);
+        for (i, k) in [(0, 1), (1, 900), (2, 2)] {
+            let mut d = doc! { "_id": i, "k": k, "t": 1 };
+            d.push("s", format!("{i}{big}"));
+            c.ok(with(doc! { "insert": "ranged" }, "documents", vec![d.into()])).await;
+        }
+        assert_eq!(c.err(doc! { "distinct": "ranged", "key": "s" }).await.0, 17217);
+        let group = doc! { "$group": { "_id": Bson::Null, "all": { "$push": "$s" } } };
+        let mut all = with(doc! { "aggregate": "ranged" }, "pipeline", vec![group.into()]);
+        all.push("cursor", doc! {});
+        assert_eq!(c.err(all).await.0, 10334);
+    });
+}
+
+/// Its primary shard tells of a drop; what other shards drop of it is a part.
+#[test]
+fn the_drop_of_a_sharded_collection_is_one_event() {
+    run(async {
+        let (_cluster, mut c) = cluster().await;
+        fill(&mut c, "hashed", 20).await;
+        let stages = vec![doc! { "$changeStream": {} }.into()];
+        let begin = with(doc! { "aggregate": 1, "cursor": {} }, "pipeline", stages);
+        let id = c
+            .ok(begin)
+            .await
+            .get("cursor")
+            .and_then(Bson::as_doc)
+            .and_then(|d| d.get("id"))
+            .cloned()
+            .unwrap();
+        c.ok(doc! { "drop": "hashed" }).await;
+        c.ok(doc! { "insert": "ranged", "documents": [{ "_id": 1, "k": 900 }] }).await;
+        let told = events(&mut c, "$cmd.aggregate", &id, 2).await;
+        let kinds: Vec<_> =
+            told.iter().filter_map(|e| e.get("operationType").and_then(Bson::as_str)).collect();
+        assert_eq!(kinds, ["drop", "insert"]);
+    });
+}
+
+#[test]
+fn what_does_not_go_with_a_transaction_or_a_stream_is_refused() {
+    run(async {
+        let (_cluster, mut c) = cluster().await;
+        fill(&mut c, "hashed", 3).await;
+        let aggregate =
+            |stages: Vec<Bson>| with(doc! { "aggregate": "hashed", "cursor": {} }, "pipeline", stages);
+        let streams = aggregate(vec![doc! { "$changeStream": {} }.into(), doc! { "$out": "x" }.into()]);
+        assert_eq!(c.err(streams).await.0, 20);
+        for (n, stage) in [(1i64, doc! { "$merge": "o" }), (2, doc! { "$out": "o" })] {
+            let mut all = aggregate(vec![stage.into()]);
+            let id = Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![7; 16] });
+            all.push("lsid", doc! { "id": id });
+            all.push("txnNumber", n);
+            all.push("startTransaction", true);
+            all.push("autocommit", false);
+            assert_eq!(c.err(all).await.0, 263);
+        }
+        c.ok(doc! { "create": "v", "viewOn": "hashed", "pipeline": [] }).await;
+        for read in [doc! { "find": "v" }, doc! { "count": "v" }, doc! { "distinct": "v", "key": "n" }] {
+            let told = c.ok(doc! { "explain": read.clone(), "verbosity": "queryPlanner" }).await;
+            assert!(told.get("shards").is_some() || told.get("stages").is_some(), "{read:?}: {told:?}");
+        }
+    });
+}

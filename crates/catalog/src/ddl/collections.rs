@@ -213,6 +213,13 @@ impl Catalog {
 
     /// Drops a collection or view. Code 26 when there is none.
     pub async fn drop_collection(&self, ns: &Namespace) -> Result<Dropped> {
+        self.drop_whole_or_part(ns, false).await
+    }
+    /// The same of this shard's part of a sharded collection: change streams are told of the drop by its primary shard alone.
+    pub async fn drop_part(&self, ns: &Namespace) -> Result<Dropped> {
+        self.drop_whole_or_part(ns, true).await
+    }
+    async fn drop_whole_or_part(&self, ns: &Namespace, part: bool) -> Result<Dropped> {
         names::check_droppable(ns, self.lookup(ns).is_some(), self.exposes_oplog())?;
         let _db = self.lock_database(ns.db()).await;
         if let Some(view) = self.lookup_view(ns) {
@@ -223,29 +230,25 @@ impl Catalog {
             // Whoever gives up waiting leaves both.
             let buckets = self.lock_to_drop(&view.on).await?;
             self.change_view_doc(ns, None).await?;
-            return self.drop_locked(&buckets);
+            return self.drop_locked(&buckets, part);
         }
         // Buckets go with the view of them.
         let view = ns.coll().strip_prefix(time_series::BUCKETS).map(|c| Namespace::unchecked(ns.db(), c));
         if let Some(view) = view.filter(|v| self.lookup_view(v).is_some_and(|v| v.on == *ns)) {
             self.change_view_doc(&view, None).await?;
         }
-        self.drop_one(ns).await
+        self.drop_locked(&self.lock_to_drop(ns).await?, part)
     }
 
-    /// With the database's lock held.
-    async fn drop_one(&self, ns: &Namespace) -> Result<Dropped> {
-        self.drop_locked(&self.lock_to_drop(ns).await?)
-    }
     async fn lock_to_drop(&self, ns: &Namespace) -> Result<DdlGuard> {
         let not_found = || Error::new(ErrorCode::NamespaceNotFound, "ns not found");
         self.abort_builds(ns, "collection dropped").await?;
         self.ddl_lock(ns).await.ok_or_else(not_found)
     }
-    fn drop_locked(&self, guard: &DdlGuard) -> Result<Dropped> {
+    fn drop_locked(&self, guard: &DdlGuard, part: bool) -> Result<Dropped> {
         let indexes = guard.coll.index_count();
         let mut unit = self.begin_unit(guard.coll.replicated)?;
-        self.remove_collection(&mut unit, &guard.coll)?;
+        self.remove(&mut unit, &guard.coll, part)?;
         let last = unit.commit()?;
         self.forget(&guard.coll, last.ts);
         Ok(Dropped { indexes_were: Some(indexes), last })
@@ -253,9 +256,12 @@ impl Catalog {
 
     /// Deletes the row and leaves the log entry; [`Catalog::forget`] follows the commit.
     pub(crate) fn remove_collection(&self, unit: &mut WriteUnit, coll: &Collection) -> Result<()> {
+        self.remove(unit, coll, false)
+    }
+    fn remove(&self, unit: &mut WriteUnit, coll: &Collection, part: bool) -> Result<()> {
         unit.stamp();
         durable::delete_row(&mut unit.txn, coll.uuid)?;
-        unit.observe(&Defined::Dropped { coll })
+        unit.observe(&Defined::Dropped { coll, part })
     }
 
     /// Takes a dropped collection out of the snapshot; its rows go once no reader can be below `at`.

@@ -45,16 +45,52 @@ pub struct Deleted<'a> {
 
 /// A definition changed (R-OPLOG-4).
 pub enum Defined<'a> {
-    Created { coll: &'a Collection },
-    Dropped { coll: &'a Collection },
-    Renamed { from: &'a Collection, to: &'a Namespace, target: Option<&'a Collection>, stay_temp: bool },
-    DatabaseDropped { db: &'a str },
-    Modified { coll: &'a Collection, command: &'a RawDoc, old: &'a RawDoc },
-    IndexCreated { coll: &'a Collection, spec: &'a IndexSpec },
-    BuildStarted { coll: &'a Collection, build: Uuid, specs: &'a [IndexSpec] },
-    BuildCommitted { coll: &'a Collection, build: Uuid, specs: &'a [IndexSpec] },
-    BuildAborted { coll: &'a Collection, build: Uuid, specs: &'a [IndexSpec], cause: &'a RawDoc },
-    IndexDropped { coll: &'a Collection, spec: &'a IndexSpec },
+    Created {
+        coll: &'a Collection,
+    },
+    /// `part`: of a sharded collection, whose drop another shard tells.
+    Dropped {
+        coll: &'a Collection,
+        part: bool,
+    },
+    Renamed {
+        from: &'a Collection,
+        to: &'a Namespace,
+        target: Option<&'a Collection>,
+        stay_temp: bool,
+    },
+    DatabaseDropped {
+        db: &'a str,
+    },
+    Modified {
+        coll: &'a Collection,
+        command: &'a RawDoc,
+        old: &'a RawDoc,
+    },
+    IndexCreated {
+        coll: &'a Collection,
+        spec: &'a IndexSpec,
+    },
+    BuildStarted {
+        coll: &'a Collection,
+        build: Uuid,
+        specs: &'a [IndexSpec],
+    },
+    BuildCommitted {
+        coll: &'a Collection,
+        build: Uuid,
+        specs: &'a [IndexSpec],
+    },
+    BuildAborted {
+        coll: &'a Collection,
+        build: Uuid,
+        specs: &'a [IndexSpec],
+        cause: &'a RawDoc,
+    },
+    IndexDropped {
+        coll: &'a Collection,
+        spec: &'a IndexSpec,
+    },
 }
 
 /// Hooks into the write path (R-OBS-2).
@@ -199,7 +235,8 @@ impl OpObserver for LogWriter {
             pre: None,
             image: None,
         };
-        unit.log(&WriteOp::default(), &[], parts)
+        let part = matches!(e, Defined::Dropped { part: true, .. });
+        unit.log(&WriteOp { from_migrate: part, ..WriteOp::default() }, &[], parts)
     }
 }
 
@@ -246,7 +283,7 @@ fn command(e: &Defined<'_>) -> Command {
             }
             of(coll, b, None)
         }
-        Defined::Dropped { coll } => {
+        Defined::Dropped { coll, .. } => {
             b.str("drop", coll.ns.coll());
             of(coll, b, Some(num_records(coll)))
         }

@@ -97,7 +97,8 @@ pub(crate) fn parse(field: &str, spec: &RawDoc, p: &mut ParseCtx<'_>) -> Result<
     if !e.name_bytes().starts_with(b"$") {
         return Err(Error::location(40234, format!("The field '{field}' must be an accumulator object")));
     }
-    let Some((name, parse)) = TABLE.iter().find(|(n, _)| *n == e.name()) else {
+    let wanted = e.name();
+    let Some((name, parse)) = TABLE.iter().find(|(n, _)| *n == wanted) else {
         return Err(Error::location(15952, format!("unknown group operator '{}'", e.name())));
     };
     if matches!(e.value(), Value::Array(_)) {
@@ -112,7 +113,8 @@ pub(crate) fn parse(field: &str, spec: &RawDoc, p: &mut ParseCtx<'_>) -> Result<
 
 /// The same over a window; `None` for what is no accumulator there. Arrays are arguments like any other.
 pub(crate) fn parse_window(e: Elem<'_>, p: &mut ParseCtx<'_>) -> Result<Option<AccSpec>> {
-    match TABLE.iter().find(|(n, _)| *n == e.name() && !NOT_IN_WINDOWS.contains(n)) {
+    let wanted = e.name();
+    match TABLE.iter().find(|(n, _)| *n == wanted && !NOT_IN_WINDOWS.contains(n)) {
         None => Ok(None),
         Some((name, parse)) => {
             let (arg, make) = parse(name, e, p)?;

@@ -112,7 +112,8 @@ const ATLAS: &[&str] = &["$listSearchIndexes", "$search", "$searchMeta", "$vecto
 
 pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Stage>) -> Result<()> {
     let forwarded = FORWARDED.iter().filter(|_| p.forwarded);
-    match TABLE.iter().chain(forwarded).find(|(name, _)| *name == e.name()) {
+    let wanted = e.name();
+    match TABLE.iter().chain(forwarded).find(|(name, _)| *name == wanted) {
         Some((_, parse)) => parse(e, p, out),
         None => Err(unknown(e.name())),
     }
@@ -120,7 +121,8 @@ pub(super) fn parse(e: Elem<'_>, p: &mut ParseCtx<'_>, out: &mut Vec<Stage>) -> 
 
 /// The stages that one stands for, if it is not a stage itself.
 pub(super) fn rewritten(e: Elem<'_>, p: &ParseCtx<'_>) -> Result<Option<DocBuf>> {
-    let found = REWRITTEN.iter().find(|(name, _)| *name == e.name());
+    let wanted = e.name();
+    let found = REWRITTEN.iter().find(|(name, _)| *name == wanted);
     found.map(|(_, rewrite)| rewrite(e, p)).transpose()
 }
 

@@ -3,7 +3,7 @@
 use super::prelude::*;
 use crate::aggregate::run::{Asked, run as carry_out};
 use crate::aggregate::{change_stream, distribution, own};
-use pando_query::stage::first_look;
+use pando_query::stage::{check_in_transaction, first_look};
 use pando_request::AggregateArgs;
 use pando_request::read::read_concerns;
 
@@ -28,6 +28,9 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
     ctx.arguments_read()?;
     if !args.explain {
         read_concerns::check(ctx, args.pipeline)?;
+    }
+    if ctx.in_txn() {
+        check_in_transaction(args.pipeline)?;
     }
     let told = distribution::told(router, ctx, &ns, args.pipeline).await?;
     let args = match &told {

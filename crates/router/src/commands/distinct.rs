@@ -3,6 +3,7 @@
 use super::prelude::*;
 use crate::remote::call::read_preference;
 use crate::remote::stale::Tries;
+use pando_base::limits;
 use pando_bson::ArrayBuilder;
 use pando_bson::keystring::KeyBuilder;
 use pando_metadata_cache::{Route, Target};
@@ -51,12 +52,12 @@ async fn attempt(
     let collation = router.query_ctx(ctx, table, find.collation, None)?.collation;
     let docs: Vec<DocBuf> = replies.into_iter().map(|(_, reply)| reply).collect();
     let mut r = Reply::new();
-    r.body.raw_array("values", &united(&docs, &collation));
+    r.body.raw_array("values", &united(&docs, &collation)?);
     Ok(r)
 }
 
 /// Values of all replies, equal ones once, in their order.
-fn united(replies: &[DocBuf], collation: &Option<Arc<Collation>>) -> DocBuf {
+fn united(replies: &[DocBuf], collation: &Option<Arc<Collation>>) -> Result<DocBuf> {
     let mut values = BTreeMap::new();
     let mut key = KeyBuilder::default();
     for reply in replies {
@@ -69,7 +70,11 @@ fn united(replies: &[DocBuf], collation: &Option<Arc<Collation>>) -> DocBuf {
     }
     let mut out = ArrayBuilder::new();
     values.values().for_each(|e| _ = out.value(e.value()));
-    out.finish()
+    let out = out.finish();
+    match out.byte_len() > limits::BSON_USER_BYTES_MAX {
+        true => Err(Error::location(17217, "distinct too big, 16mb cap")),
+        false => Ok(out),
+    }
 }
 
 #[cfg(test)]
@@ -80,7 +85,7 @@ mod tests {
     #[test]
     fn equal_values_are_told_once() {
         let replies = [doc(r#"{"values": [3, "x", 1]}"#), doc(r#"{"values": [1.0, 2]}"#)];
-        let told = united(&replies, &None);
+        let told = united(&replies, &None).unwrap();
         let shown: Vec<String> = told.iter().map(|e| e.value().to_string()).collect();
         assert_eq!(shown, ["1", "2", "3", "\"x\""]);
     }

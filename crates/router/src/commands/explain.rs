@@ -32,7 +32,12 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
     ctx.arguments_read()?;
     if let Explained::Aggregate(args) = &command {
         let asked = Asked { named: ns.clone(), ns, args: args.clone(), explains: Some(verbosity) };
-        return crate::aggregate::run::run(router, ctx, &inner, &asked).await;
+        return match crate::aggregate::run::run(router, ctx, &inner, &asked).await {
+            Err(e) if e.code == ErrorCode::CommandOnShardedViewNotSupportedOnMongod => {
+                super::views::aggregate(router, ctx, &inner, &asked, &e).await
+            }
+            done => done,
+        };
     }
     let mut tries = Tries::default();
     loop {
@@ -44,6 +49,9 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
         let preference = read_preference(req.body)?;
         match router.gather(ctx, &targets, &preference, Retry::Idempotent, body).await {
             Err(e) if tries.again(router, ctx, &route, &e).await => {}
+            Err(e) if e.code == ErrorCode::CommandOnShardedViewNotSupportedOnMongod => {
+                return super::views::explain(router, ctx, &inner, &command, e, &verbosity).await;
+            }
             Err(e) => return Err(e),
             // On a view it is a pipeline, which one shard explains.
             Ok(replies) if replies.iter().any(|(_, r)| r.elem("stages").is_some()) => {

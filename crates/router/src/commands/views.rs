@@ -8,6 +8,7 @@ use pando_base::limits;
 use pando_bson::ArrayBuilder;
 use pando_query::distinct_values::{DistinctValues, projection_on_root};
 use pando_query::projection::check_path;
+use pando_request::read::explain::Explained;
 use pando_request::{AggregateArgs, CountArgs, DistinctArgs, FindArgs};
 
 async fn on_view(
@@ -86,6 +87,34 @@ pub(super) async fn find(
     }
     let stages = stages_of(args).finish();
     on_view(router, ctx, req, req.ns()?, e, as_aggregation(args, &stages), None).await
+}
+
+/// What a read of a view would be: the aggregation is explained.
+pub(super) async fn explain(
+    router: &Router,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    command: &Explained<'_>,
+    e: Error,
+    verbosity: &str,
+) -> Result<Reply> {
+    let root;
+    let find = match command {
+        Explained::Find(find) => find.clone(),
+        Explained::Count(count) => count.on_view(),
+        Explained::Distinct(distinct) => {
+            root = projection_on_root(distinct.key);
+            FindArgs { projection: Some(&root), ..distinct.find.clone() }
+        }
+        _ => return Err(e),
+    };
+    let mut stages = stages_of(&find);
+    if matches!(command, Explained::Count(_)) {
+        stages.doc(|d| _ = d.str("$count", "n"));
+    }
+    let stages = stages.finish();
+    let told = as_aggregation(&find, &stages);
+    on_view(router, ctx, req, req.ns()?, &e, told, Some(verbosity.to_owned())).await
 }
 
 /// What an aggregation of one result gives.

@@ -11,6 +11,7 @@ use pando_base::{Result, Timestamp, limits};
 use pando_bson::{DocBuf, DocBuilder};
 use pando_command::OpCtx;
 use pando_env::sync::Notify;
+use pando_query::doc_size::check_result;
 use pando_query::facts::Facts;
 use pando_query::stage::{Input, Row, Runner, Step};
 use pando_routing::ShardId;
@@ -229,7 +230,11 @@ impl RouterCursor {
             let seen = self.wakes.as_ref().map_or(0, |w| w.sent.version());
             let (merge, watching) = (&mut self.merge, self.watching.as_mut());
             match stages.next(&mut Pulled { merge, watching, ask: &mut ask })? {
-                Step::Row(row) => return Ok(Next::Doc(DocBuf::from_trusted(row.into_bytes().to_vec()))),
+                Step::Row(row) => {
+                    check_result(row.doc())
+                        .map_err(|e| e.context("PlanExecutor error during aggregation"))?;
+                    return Ok(Next::Doc(DocBuf::from_trusted(row.into_bytes().to_vec())));
+                }
                 Step::Eof => return Ok(Next::End),
                 Step::NeedYield if !ask.is_empty() => return Ok(Next::Ask(ask)),
                 // Either a rest, or what is read besides has not come yet.

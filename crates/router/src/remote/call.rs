@@ -11,10 +11,14 @@ use pando_routing::ShardId;
 use pando_rpc::{CallResult, Failure, Kind, Retry, Sequence};
 use std::time::Duration;
 
-/// How long a call may take: what the client leaves of its limit.
+/// How long a call may take. Whoever waits for it gives up when the client's limit is over, in the client's terms; the call itself
+/// outlasts that, or what is told would be that a host did not answer.
 fn time_left(ctx: &OpCtx) -> Duration {
     match ctx.deadline() {
-        Some(at) => at.saturating_sub(ctx.env().clock.mono()).max(Duration::from_millis(1)),
+        Some(at) => {
+            let left = at.saturating_sub(ctx.env().clock.mono());
+            left + Duration::from_millis(limits::ROUTER_CALL_GRACE_MS)
+        }
         None => Duration::from_millis(limits::ROUTER_CALL_MS),
     }
 }

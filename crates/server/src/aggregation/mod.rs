@@ -31,8 +31,8 @@ use pando_query::matcher::Matcher;
 use pando_query::plan::{Hint, Query};
 use pando_query::source::Source;
 use pando_query::stage::{
-    NOT_FIRST, NOT_LAST, Pipeline, PipelineSource, RunEnv, Sink, check_first_stage, check_places,
-    first_stage, involved, place_of_first,
+    NOT_FIRST, NOT_LAST, Pipeline, PipelineSource, RunEnv, Sink, check_first_stage, check_in_transaction,
+    check_places, first_stage, involved, place_of_first,
 };
 use pando_query::timeseries::{TimeSeries, key_on_buckets};
 use std::borrow::Cow;
@@ -82,37 +82,8 @@ fn is_behind_targets(e: &Error) -> bool {
 
 /// A change stream is asked for, wherever it stands.
 pub(crate) fn watches(pipeline: &RawDoc) -> bool {
-    pipeline.iter().any(|s| s.value().as_doc().is_some_and(|d| d.elem("$changeStream").is_some()))
-}
-
-/// Stages that do not go with a transaction (263), those of pipelines within stages included.
-fn check_in_transaction(pipeline: &RawDoc) -> Result<()> {
-    for stage in pipeline.iter().filter_map(|e| e.value().as_doc()?.first()) {
-        let text = match stage.name() {
-            name @ ("$out" | "$merge") => format!("{name} cannot be used in a transaction"),
-            name @ ("$collStats" | "$indexStats" | "$unionWith") => {
-                format!("Stage not supported inside of a multi-document transaction: {name}")
-            }
-            name @ ("$currentOp" | "$changeStream" | "$listLocalSessions" | "$listSessions"
-            | "$planCacheStats") => format!(
-                "Operation not permitted in transaction :: caused by :: Aggregation stage {name} cannot run within a \
-                 multi-document transaction."
-            ),
-            "$facet" => {
-                let within = stage.value().as_doc().into_iter().flat_map(RawDoc::iter);
-                within.filter_map(|e| e.value().as_array()).try_for_each(check_in_transaction)?;
-                continue;
-            }
-            "$lookup" => {
-                let within = stage.value().as_doc().and_then(|d| d.get("pipeline")?.as_array());
-                within.map_or(Ok(()), check_in_transaction)?;
-                continue;
-            }
-            _ => continue,
-        };
-        return Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text));
-    }
-    Ok(())
+    let is_watch = |stage: &RawDoc| stage.first().is_some_and(|e| e.name_bytes() == b"$changeStream");
+    pipeline.iter().any(|s| s.value().as_doc().is_some_and(is_watch))
 }
 
 /// 40602: the stages of a view come before those of the client.

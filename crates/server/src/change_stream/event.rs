@@ -92,8 +92,11 @@ impl Maker<'_> {
     }
 
     fn operation(&mut self, e: &EntryView<'_>, at: At<'_>) -> Result<()> {
+        let is_moved = || e.doc.get("fromMigrate").is_some_and(|v| v.is_truthy());
         match e.op {
             OpType::Noop => Ok(()),
+            // What moves between shards, or is done to a part of what another shard tells of.
+            _ if !self.spec.migrations && is_moved() => Ok(()),
             OpType::Command => self.command(e, at),
             OpType::Insert | OpType::Update | OpType::Delete => self.document(e, at),
         }
@@ -105,9 +108,6 @@ impl Maker<'_> {
                 true => self.view(e, at),
                 false => Ok(()),
             };
-        }
-        if !self.spec.migrations && e.doc.get("fromMigrate").is_some_and(|v| v.is_truthy()) {
-            return Ok(());
         }
         if e.o_is_array {
             let docs = e.o.iter().filter_map(|d| d.value().as_doc());

@@ -1,6 +1,7 @@
 //! `collMod`: options of a collection, view or index.
 
 use super::prelude::*;
+use crate::sharding::shard_key_indexes::check_hidden;
 use pando_base::Uuid;
 use pando_request::CollModArgs;
 
@@ -13,8 +14,24 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         server.access.check_uuid(series.as_ref().map_or(&ns, |s| &s.buckets), Uuid(uuid))?;
     }
     server.upkeep.admission.before_write(ctx).await?;
+    check_shard_key_index(server, ctx, &ns, &args).await?;
     let changes = args.changes(ns.coll());
     let done = server.access.coll_mod(ctx, &ns, &changes).await?;
     ctx.wrote(done.last);
     Ok(Reply::from_doc(&done.reply))
+}
+
+/// 370 for hiding the index that a sharded collection cannot be without.
+async fn check_shard_key_index(
+    server: &Server,
+    ctx: &OpCtx,
+    ns: &Namespace,
+    args: &CollModArgs<'_>,
+) -> Result<()> {
+    let (Some(sharding), Some(change)) = (&server.sharding, &args.index) else { return Ok(()) };
+    let Some(key) = sharding.shard_key(ctx, ns).await? else { return Ok(()) };
+    match server.access.definitions().collection(ns) {
+        Some(coll) => check_hidden(coll, &key, change),
+        None => Ok(()),
+    }
 }

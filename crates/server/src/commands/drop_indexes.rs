@@ -1,6 +1,7 @@
 //! `dropIndexes`: by name, by key pattern, several by name, or all but `_id_`.
 
 use super::prelude::*;
+use crate::sharding::shard_key_indexes::{check_dropped, not_serving};
 use pando_access::DropWhich;
 use pando_base::Uuid;
 use pando_query::timeseries::key_on_buckets;
@@ -30,7 +31,13 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         server.access.check_uuid(&ns, Uuid(uuid))?;
     }
     server.upkeep.admission.before_write(ctx).await?;
-    let done = server.access.drop_indexes(ctx, &ns, which).await?;
+    let spared = spared(server, ctx, &ns, &which).await?;
+    let names: Option<Vec<&str>> = spared.as_ref().map(|names| names.iter().map(String::as_str).collect());
+    let which = names.as_deref().map_or(which, DropWhich::Names);
+    let mut done = server.access.drop_indexes(ctx, &ns, which).await?;
+    if spared.is_some() {
+        done.msg = Some("non-_id indexes and non-shard key indexes dropped for collection");
+    }
     ctx.wrote(done.last);
     let mut r = Reply::new();
     r.body.i32("nIndexesWas", done.were as i32);
@@ -38,4 +45,20 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         r.body.str("msg", msg);
     }
     Ok(r)
+}
+
+/// Of a sharded collection: what `"*"` drops, which is not all. What is named may go, or is refused.
+async fn spared(
+    server: &Server,
+    ctx: &OpCtx,
+    ns: &Namespace,
+    which: &DropWhich<'_>,
+) -> Result<Option<Vec<String>>> {
+    let Some(sharding) = &server.sharding else { return Ok(None) };
+    let Some(key) = sharding.shard_key(ctx, ns).await? else { return Ok(None) };
+    let Some(coll) = server.access.definitions().collection(ns).cloned() else { return Ok(None) };
+    if matches!(which, DropWhich::All | DropWhich::Name("*")) {
+        return Ok(Some(not_serving(&coll, &key)));
+    }
+    check_dropped(&coll, &key, which).map(|()| None)
 }

@@ -8,9 +8,10 @@ use crate::read::scan::{Scan, in_plan};
 use crate::read::{Reads, STEPS_PER_TURN};
 use bytes::Bytes;
 use pando_access::transaction::conflicts::Undecided;
-use pando_base::{Error, ErrorCode, Result, Timestamp};
+use pando_base::{Error, Result, Timestamp};
 use pando_bson::{DocBuf, RawDoc};
 use pando_command::OpCtx;
+use pando_query::doc_size::check_result;
 use pando_query::exec::{self, Each, Executor, Fed, Quota};
 use pando_query::script::Scripts;
 use pando_query::source::Source;
@@ -243,17 +244,8 @@ impl PipelineCursor {
     }
 }
 
-/// Stages may pass on documents that are too large for a reply (10334).
 pub(crate) fn check_size(row: &Row) -> Result<()> {
-    let (size, max) = (row.bytes().len(), pando_base::limits::BSON_INTERNAL_BYTES_MAX);
-    if size <= max {
-        return Ok(());
-    }
-    let first = row.doc().first().map(|e| format!(" First element: {}", e.name())).unwrap_or_default();
-    let text = format!(
-        "BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and {max}(16MB){first}"
-    );
-    Err(Error::new(ErrorCode::BSONObjectTooLarge, text).context(ERROR_CONTEXT))
+    check_result(row.doc()).map_err(|e| e.context(ERROR_CONTEXT))
 }
 
 /// One uninterrupted stretch of pulling.

@@ -21,6 +21,7 @@ pub(crate) mod identity;
 pub(crate) mod learn;
 mod name_locks;
 pub(crate) mod sections;
+pub(crate) mod shard_key_indexes;
 pub(crate) mod time_keys;
 
 use crate::replication::Replication;

@@ -3,6 +3,7 @@
 
 use super::Ddl;
 use crate::commands;
+use crate::sharding::shard_key_indexes::serves;
 use pando_access::{Collection, Index};
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
@@ -158,7 +159,7 @@ impl Ddl<'_> {
     }
 
     async fn ensure_index(&self, coll: &Collection, wanted: &Wanted<'_>, is_empty: bool) -> Result<()> {
-        if coll.ready_indexes().iter().any(|i| serves(i, wanted)) {
+        if coll.ready_indexes().iter().any(|i| serves(i, &wanted.key) && (i.spec.unique || !wanted.unique)) {
             return Ok(());
         }
         if !is_empty || !wanted.makes_index {
@@ -251,23 +252,6 @@ fn check_unique_index(ns: &Namespace, index: &Index, key: &ShardKey) -> Result<(
          maintained unless shard key is a prefix",
         key.pattern()
     )))
-}
-
-/// Whether an index finds documents by the key.
-fn serves(index: &Index, wanted: &Wanted<'_>) -> bool {
-    let spec = &index.spec;
-    let mut fields = spec.key.iter();
-    let begins = wanted.key.pattern().iter().all(|k| {
-        fields.next().is_some_and(|e| {
-            e.name() == k.name()
-                && match (e.value(), k.value()) {
-                    (Value::String(a), Value::String(b)) => a == b,
-                    (a, b) => a.is_number() && b.is_number(),
-                }
-        })
-    });
-    let plain = spec.partial.is_none() && !spec.sparse && spec.collation.is_none();
-    begins && plain && !index.is_multikey() && (spec.unique || !wanted.unique)
 }
 
 fn index_name(key: &ShardKey) -> String {

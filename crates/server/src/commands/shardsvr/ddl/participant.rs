@@ -3,6 +3,7 @@
 use super::Ddl;
 use crate::commands;
 use crate::sharding::fences::Part;
+use pando_access::Dropped;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuilder, RawDoc};
 
@@ -30,7 +31,7 @@ impl Ddl<'_> {
                 return Err(Error::new(ErrorCode::NamespaceExists, text));
             }
             // Left by a definition that was cut off.
-            let dropped = self.server.access.drop_collection(self.ctx, ns).await?;
+            let dropped = self.server.access.drop_part(self.ctx, ns).await?;
             self.ctx.wrote(dropped.last);
         }
         if there.is_none_or(|c| c.uuid != uuid) {
@@ -61,7 +62,8 @@ impl Ddl<'_> {
     pub(crate) async fn drop_part(&self, ns: &Namespace, at: Option<Timestamp>) -> Result<()> {
         let is_here = self.server.access.definitions().named(ns).is_some();
         let _part = self.take_part(ns, at, is_here).await?;
-        self.drop_as_told(ns).await
+        let dropped = self.server.access.drop_part(self.ctx, ns).await;
+        self.dropped(ns, dropped)
     }
     /// The same of a whole database.
     pub(crate) async fn drop_database_part(&self, db: &str, at: Option<Timestamp>) -> Result<()> {
@@ -73,7 +75,11 @@ impl Ddl<'_> {
 
     /// Drops the collection, if it is there.
     pub(crate) async fn drop_as_told(&self, ns: &Namespace) -> Result<()> {
-        match self.server.access.drop_collection(self.ctx, ns).await {
+        let dropped = self.server.access.drop_collection(self.ctx, ns).await;
+        self.dropped(ns, dropped)
+    }
+    fn dropped(&self, ns: &Namespace, dropped: Result<Dropped>) -> Result<()> {
+        match dropped {
             Ok(dropped) => self.ctx.wrote(dropped.last),
             Err(e) if e.code == ErrorCode::NamespaceNotFound => {}
             Err(e) => return Err(e),
