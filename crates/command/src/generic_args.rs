@@ -6,6 +6,7 @@ use crate::concern::{ReadConcern, WriteConcern, had_wrong_type};
 use crate::request::{missing, unknown, wrong_type};
 use pando_base::session_id::NO_USER_DIGEST;
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
+use pando_bson::fields::Names;
 use pando_bson::shape::{Field, Shape, check_fields};
 use pando_bson::{Bson, DocBuf, RawDoc, Value};
 use pando_routing::{ChunkVersion, DatabaseVersion, Generation, Placement};
@@ -87,16 +88,23 @@ impl GenericArgs {
     /// until the command has looked at its own arguments, but for the version of the API.
     /// `of_server`: another server sent it.
     pub fn parse(body: &RawDoc, waits: bool, of_server: bool) -> Result<GenericArgs> {
-        if let Some(twice) = crate::request::doubled(body) {
-            return Err(crate::request::duplicate("APIParametersFromClient", twice));
-        }
+        let twice = |name: &str| crate::request::duplicate("APIParametersFromClient", name);
         let mut reading = Reading { waits, of_server, ..Reading::default() };
-        for e in body.iter().skip(1).filter(|e| is_generic(e.name_bytes())) {
+        let mut names = Names::default();
+        for (i, e) in body.iter().enumerate() {
+            if !names.is_new(e.name_bytes()) {
+                return Err(twice(e.name()));
+            }
+            if i == 0 || !is_generic(e.name_bytes()) {
+                continue;
+            }
             match reading.take(e.name(), e.value(), body) {
                 Err(wrong) if waits && !e.name().starts_with("api") => {
                     reading.waiting.push((rank(e.name()), wrong))
                 }
-                taken => taken?,
+                // A name that comes twice is told before anything else.
+                Err(wrong) => return Err(crate::request::doubled(body).map_or(wrong, twice)),
+                Ok(()) => {}
             }
         }
         reading.finish()

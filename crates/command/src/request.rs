@@ -123,12 +123,12 @@ impl<'a> Request<'a> {
         field: &str,
         mut each: impl FnMut(&'a RawDoc) -> Result<()>,
     ) -> Result<()> {
-        let Some((list, Value::Array(array))) = self.body.elem(field).map(|e| (e, e.value())) else {
-            return self.required_docs(struct_name, field)?.try_for_each(each);
-        };
         if self.sequences.iter().any(|s| s.name == field) {
             return self.required_docs(struct_name, field)?.try_for_each(each);
         }
+        let Some((list, Value::Array(array))) = self.body.elem(field).map(|e| (e, e.value())) else {
+            return self.required_docs(struct_name, field)?.try_for_each(each);
+        };
         let mut checked = false;
         for item in array {
             match item.value() {
@@ -159,10 +159,13 @@ impl<'a> Request<'a> {
     }
     /// Statement numbers of a retryable write: among what every command carries, but typed by these.
     pub fn check_statement_numbers(&self, owner: &str) -> Result<()> {
-        for (name, shape) in [("stmtId", Shape::Int), ("stmtIds", Shape::List(&Shape::Int))] {
-            if let Some(v) = self.body.get(name) {
-                shape.check(&format!("{owner}.{name}"), &v)?;
-            }
+        for e in self.body {
+            let shape = match e.name_bytes() {
+                b"stmtId" => Shape::Int,
+                b"stmtIds" => Shape::List(&Shape::Int),
+                _ => continue,
+            };
+            shape.check(&format!("{owner}.{}", e.name()), &e.value())?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// What looking up one value takes.
 const DISTINCT_STEPS: usize = 4;
 /// Type, name and terminator of an array's element.
-const ELEMENT_BYTES: usize = 8;
+const ELEMENT_FRAME: usize = 8;
 
 /// Values met so far by their key bytes, which order them.
 pub struct DistinctValues<'k> {
@@ -74,7 +74,7 @@ impl<'k> DistinctValues<'k> {
             return Ok(());
         }
         self.seen.insert(self.scratch.bytes().into(), Bson::from(v));
-        self.bytes += e.data().len() + ELEMENT_BYTES;
+        self.bytes += e.data().len() + ELEMENT_FRAME;
         if self.bytes > limits::BSON_USER_BYTES_MAX {
             return Err(Error::location(17217, "distinct too big, 16mb cap"));
         }
