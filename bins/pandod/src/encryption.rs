@@ -1,11 +1,11 @@
 //! Encryption at rest: the master keys are read and the folder's key store is opened before anything else looks at the folder.
 
-use crate::secret_file;
 use pando_base::limits::ENCRYPTION_KEYFILE_BYTES_MAX;
 use pando_base::{Error, Result};
 use pando_encryption::store::{self, Wanted};
 use pando_encryption::{KeyFiles, Keys, MasterKey};
 use pando_env::{Component, Env, Log};
+use pando_process::secret_file;
 use pando_shell::options::encryption::Encryption;
 use std::path::Path;
 use std::sync::Arc;

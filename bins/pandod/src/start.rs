@@ -1,15 +1,10 @@
 //! A server's process from its configuration to its exit code: log, lock, listen, serve, stop.
 
-use crate::audit;
 use crate::encryption;
 use crate::exit;
-use crate::keyfile;
 use crate::panics;
-use crate::tls;
 use crate::version;
 use crate::watchdog;
-use pando_audit::AuditLog;
-use pando_auth::ClusterAuth;
 use pando_base::Error;
 use pando_base::redaction::WithCode;
 use pando_command::params::Param;
@@ -19,20 +14,18 @@ use pando_env::log::{Attrs, LogSink, push_json_string};
 use pando_env::tls::Certificates;
 use pando_env::{Component, Env, Host, Log};
 use pando_env_tokio::lock::DataLock;
-use pando_env_tokio::process::{self, Asked, Signals};
+use pando_env_tokio::process::{self, Signals};
 use pando_env_tokio::{RealClock, RealHost, RealNet};
+use pando_process::secured::Secured;
+use pando_process::until_asked::until_asked;
 use pando_server::Server;
 use pando_shell::admission::Admission;
 use pando_shell::listener::{self, Bound};
 use pando_shell::log::{Destination, JsonLog};
 use pando_shell::{Config, Service, Stop};
-use pando_tls::Tls;
 use pando_wire::{Compressor, Compressors};
 use std::fmt::Display;
-use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 /// What is known once clients can connect.
 pub struct Running {
@@ -164,7 +157,8 @@ async fn run(config: Config, log: &Log, sink: &JsonLog, ready: impl FnOnce(&Runn
         bound.serve(&service, admission, &stop);
         sink.startup_done();
         ready(&running);
-        wait_for_the_end(&running.server, &mut signals, log, sink).await;
+        let rotate = || sink.rotate().is_ok() & running.server.rotate_audit_log().is_ok();
+        until_asked(running.server.lifecycle.wait_shutdown_requested(), &mut signals, log, rotate).await;
     }
     if let Some(why) = running.server.lifecycle.fatal_error() {
         // At once: whatever is answered from here on may rest on what the disk has lost, and the set takes this member for
@@ -229,33 +223,17 @@ async fn listen_and_open(
     let net = RealNet { backlog: config.backlog, unix_mode: config.unix_socket_mode };
     let env = pando_env_tokio::env(&config.dbpath, log.clone(), net).map_err(Failure::open)?;
     let params = config.params().map_err(Failure::open)?;
-    let cluster_keys = keyfile::read_given(config.security.key_file.as_deref(), log);
-    let cluster_keys = cluster_keys.map_err(|e| Failure::initialize(&e))?;
     let encryption = config.security.encryption.as_ref();
     let masters = encryption::read_given(encryption, log).map_err(|e| Failure::initialize(&e))?;
     let new_data_key = encryption.is_some_and(|e| e.new_data_key);
     let keys = encryption::open(&env, masters.as_ref(), new_data_key).map_err(Failure::open)?;
-    let (env, secured) = tls::on(env, config.tls.as_ref(), &params).map_err(|e| Failure::initialize(&e))?;
-    if let Some(secured) = &secured {
-        tls::watch_expiry(&env, secured, params.int(Param::tlsX509ExpirationWarningThresholdDays));
-    }
-    let audit = audit::open(config.audit.as_ref(), &env).map_err(|e| Failure::initialize(&e))?;
+    let (env, secured) = Secured::by(config, env, &params).map_err(|e| Failure::initialize(&e))?;
     let unix = config.unix_socket_dir.as_ref().and_then(|d| d.to_str());
     let bound =
         listener::bind(&env, &config.bind, config.port, unix).await.map_err(|e| Failure::listen(&e))?;
-    let cluster_auth = Arc::new(ClusterAuth::new(config.security.cluster_auth, cluster_keys));
-    let secured = Secured { tls: secured, cluster_auth, audit, keys };
-    let server = start(env, config, bound.port(), host, secured).await.map_err(Failure::open)?;
+    let server = start(env, config, bound.port(), host, secured, keys).await.map_err(Failure::open)?;
     let running = Running { port: bound.port(), server };
     Ok((signals, bound, running))
-}
-
-/// What a server proves itself with, what its data is encrypted with, and where it accounts for what it does.
-struct Secured {
-    tls: Option<Arc<Tls>>,
-    cluster_auth: Arc<ClusterAuth>,
-    audit: Option<Arc<AuditLog>>,
-    keys: Option<Arc<Keys>>,
 }
 
 async fn start(
@@ -263,11 +241,12 @@ async fn start(
     config: &Config,
     port: u16,
     host: Arc<RealHost>,
-    Secured { tls: secured, cluster_auth, audit, keys }: Secured,
+    secured: Secured,
+    keys: Option<Arc<Keys>>,
 ) -> Result<Arc<Server>, Error> {
     let params = config.params().map_err(Error::bad_value)?;
-    params.force_text(Param::clusterAuthMode, cluster_auth.mode().name());
-    params.force_text(Param::tlsMode, tls::mode_of(secured.as_ref()).name());
+    secured.show_in(&params);
+    let Secured { tls, cluster_auth, audit } = secured;
     watchdog::start(&env.log, params.int(Param::syncStallSecs))?;
     crate::allocator::start()?;
     let env =
@@ -304,7 +283,7 @@ async fn start(
         parsed: config.parsed.to_raw(),
         params,
         host,
-        certificates: secured.map(|tls| tls as Arc<dyn Certificates>),
+        certificates: tls.map(|tls| tls as Arc<dyn Certificates>),
         compressors: names.collect(),
         max_connections: u32::try_from(config.max_connections).unwrap_or(u32::MAX),
         ..pando_server::Config::default()
@@ -313,37 +292,6 @@ async fn start(
     let offered = config.compressors.iter().filter_map(|name| Compressor::from_name(name));
     server.instance.set_compressors(offered.fold(Compressors::NONE, Compressors::with));
     Ok(server)
-}
-
-/// Until a signal or the `shutdown` command; SIGUSR1 rotates the log on the way.
-async fn wait_for_the_end(server: &Server, signals: &mut Signals, log: &Log, sink: &JsonLog) {
-    loop {
-        let mut requested = pin!(server.lifecycle.wait_shutdown_requested());
-        let mut asked = pin!(signals.next());
-        let asked = std::future::poll_fn(|cx| {
-            if requested.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(None);
-            }
-            asked.as_mut().poll(cx).map(Some)
-        })
-        .await;
-        match asked {
-            None => return,
-            Some(Asked::Stop(number, name)) => {
-                log.named("SignalHandler").info(Component::Control, 23377, "Received signal", |a| {
-                    a.i64("signal", i64::from(number)).str("error", name);
-                });
-                return;
-            }
-            Some(Asked::RotateLog) => {
-                let done = sink.rotate();
-                let audited = server.rotate_audit_log();
-                log.info(Component::Control, 23166, "Log rotated", |a| {
-                    a.bool("ok", done.is_ok() && audited.is_ok());
-                });
-            }
-        }
-    }
 }
 
 /// The lines every start begins with; launchers and support scripts read them.

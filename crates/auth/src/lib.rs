@@ -26,6 +26,7 @@ mod restrictions;
 pub mod roles;
 pub mod scram;
 mod user;
+pub mod user_info;
 
 pub use action::{Action, ActionSet};
 pub use address_range::AddressRange;

@@ -67,7 +67,7 @@ pub struct GenericArgs {
     pub config_time: Option<Timestamp>,
     pub topology_time: Option<Timestamp>,
     /// `mayBypassWriteBlocking`: from another server, whose client may write where users may not.
-    pub may_bypass_write_blocking: bool,
+    pub may_bypass_write_blocking: Option<bool>,
     /// `$replData`: another member wants to know how this one is doing (R-META-1).
     pub wants_repl_data: bool,
     /// `$oplogQueryData`: the same, for one that follows this member's oplog (R-META-2).
@@ -283,7 +283,7 @@ impl Reading {
             "$configTime" => self.args.config_time = timestamp(&v),
             "$topologyTime" => self.args.topology_time = timestamp(&v),
             "mayBypassWriteBlocking" => match v {
-                Value::Boolean(b) => self.args.may_bypass_write_blocking = b,
+                Value::Boolean(b) => self.args.may_bypass_write_blocking = Some(b),
                 _ => {
                     let found = v.type_name();
                     let text = format!("wrong type for field (mayBypassWriteBlocking) {found} != bool");

@@ -14,6 +14,7 @@ pub mod api_versions;
 pub mod args;
 mod audit;
 mod authorization;
+pub mod checks;
 pub mod client;
 mod client_metadata;
 pub mod cluster_time;

@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::cluster_time::Signature;
 use crate::concern::{ReadLevel, WriteConcern, WriteConcernError};
 use crate::instance::Instance;
-use crate::{Flags, OpCtx, Request, Roles};
+use crate::{Flags, GenericArgs, OpCtx, Request, Roles};
 use pando_auth::Authority;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, ObjectId, RawDoc};
@@ -46,6 +46,11 @@ pub trait Node: Send + Sync + Sized + 'static {
     /// preference or the command allows otherwise (13435), recovering nodes answer little (13436).
     fn admit(&self, ctx: &OpCtx, flags: Flags) -> Result<()>;
 
+    /// Where clients have to log in, before anybody asks what this one may do: learns what another node has to be asked. `None` where
+    /// everything is known.
+    fn look_up<'a>(&'a self, _client: &'a Client, _args: &'a GenericArgs) -> Option<BoxFuture<'a, ()>> {
+        None
+    }
     /// What the client may do who sits at a connection. Asked where clients have to log in.
     fn authority(&self, _client: &Client) -> Result<Arc<Authority>> {
         Ok(Arc::new(Authority::nobody()))

@@ -160,7 +160,8 @@ impl OpCtx {
             lsid: args.lsid,
         });
         // A member says so for somebody who may.
-        if args.may_bypass_write_blocking && (client.is_internal() || !client.instance.asks_for_logins()) {
+        let bypasses = args.may_bypass_write_blocking == Some(true);
+        if bypasses && (client.is_internal() || !client.instance.asks_for_logins()) {
             locks.pass_write_block();
         }
         let limit = args.max_time_ms.filter(|ms| *ms > 0 && !flags.has(Flags::OWN_MAX_TIME));

@@ -182,6 +182,7 @@ params! {
     ttlMonitorSleepSecs BOTH Int(60, 1, MAX32);
     unsupportedSyncSource START Text("");
     unsyncedWritesInMemory TEST_START Bool(false);
+    userCacheInvalidationIntervalSecs BOTH Int(30, 1, 86_400);
     wiredTigerConcurrentReadTransactions BOTH Int(128, 5, MAX32);
     wiredTigerConcurrentWriteTransactions BOTH Int(128, 5, MAX32);
     wiredTigerEngineRuntimeConfig BOTH Text("");

@@ -84,12 +84,14 @@ pub async fn run<S: Node>(
     if !spec.flags.has(Flags::OWN_OPCOUNTER) {
         client.instance.metrics.op_counters.command.inc();
     }
-    let parsed = database(&msg).and_then(|db| {
-        let mut args = GenericArgs::parse(msg.body, envelope_waits(spec), client.is_internal())?;
+    let mut parsed = database(&msg).and_then(|db| {
+        let args = GenericArgs::parse(msg.body, envelope_waits(spec), client.is_internal())?;
         check_sequences(&msg)?;
-        own_session(node, client, &mut args)?;
         Ok((db, args))
     });
+    if client.instance.asks_for_logins() {
+        who_asks(spec, node, client, &mut parsed).await;
+    }
     let (db, mut args) = match parsed {
         Ok(x) => x,
         Err(e) => {
@@ -109,7 +111,7 @@ pub async fn run<S: Node>(
     let req = request(spec, invoked_as, db, msg);
     let running = std::pin::pin!(execute(spec, node, &ctx, req));
     let running = std::pin::pin!(patience::within(ctx.watch(), running));
-    let (body, next, error) = match ctx.run(running).await {
+    let (mut body, next, error) = match ctx.run(running).await {
         Ok((body, next)) => (body, next, None),
         Err(Stop::Close) => {
             counts.failed.inc();
@@ -124,7 +126,6 @@ pub async fn run<S: Node>(
             (failure(node, &ctx, &e).await, None, Some(e))
         }
     };
-    let mut body = body;
     append_times(&mut body, node.reply_times(&ctx));
     node.append_metadata(&ctx, &mut body);
     let reply = Encoded { buf: body.into_buffer() };
@@ -145,9 +146,28 @@ fn request<'a>(spec: &CommandRow, invoked_as: &'a str, db: &'a str, msg: Incomin
     }
 }
 
+/// Where clients log in: before it is asked what this one may do, everything is known that it takes to answer that.
+async fn who_asks<S: Node>(
+    spec: &CommandRow,
+    node: &S,
+    client: &Client,
+    parsed: &mut Result<(&str, GenericArgs)>,
+) {
+    let Ok((_, args)) = parsed else { return };
+    if spec.privileges != Privileges::Open
+        && let Some(looking) = node.look_up(client, args)
+    {
+        looking.await;
+    }
+    let done = own_session(node, client, args);
+    if let Err(e) = done {
+        *parsed = Err(e);
+    }
+}
+
 /// Where clients log in, a session is its user's: two users may have sessions of the same number.
 fn own_session<S: Node>(node: &S, client: &Client, args: &mut GenericArgs) -> Result<()> {
-    if let Some(lsid) = args.lsid.as_mut().filter(|_| client.instance.asks_for_logins()) {
+    if let Some(lsid) = args.lsid.as_mut() {
         let who = node.authority(client)?;
         let own = who.owner();
         if lsid.uid == pando_base::session_id::NO_USER_DIGEST {

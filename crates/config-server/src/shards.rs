@@ -120,6 +120,7 @@ impl CatalogManager {
         set: &ConnectionString,
     ) -> Result<Primary> {
         let pause = Duration::from_millis(limits::SHARD_PRIMARY_PAUSE_MS);
+        let mut refused = None;
         for round in 0..limits::SHARD_PRIMARY_ROUNDS {
             if round > 0 {
                 interrupt.check()?;
@@ -134,6 +135,11 @@ impl CatalogManager {
                 let hello = match self.node.call(&host, &hello.finish()).await {
                     Ok(hello) => hello,
                     Err(e) if set.set.is_none() => return Err(e),
+                    // It is there, and has another key than this cluster, or none.
+                    Err(e) if e.code == ErrorCode::AuthenticationFailed => {
+                        refused = Some(e);
+                        continue;
+                    }
                     Err(_) => continue,
                 };
                 let name = hello.get("setName").and_then(|v| v.as_str());
@@ -154,7 +160,7 @@ impl CatalogManager {
         let name = set.set.as_deref().unwrap_or_default();
         let text =
             format!("Could not find host matching read preference {{ mode: \"primary\" }} for set {name}");
-        Err(Error::new(ErrorCode::FailedToSatisfyReadPreference, text))
+        Err(refused.unwrap_or_else(|| Error::new(ErrorCode::FailedToSatisfyReadPreference, text)))
     }
 }
 

@@ -16,10 +16,12 @@ mod shelf;
 mod single;
 mod tables;
 pub mod testing;
+mod time_keys;
 mod times;
 
 pub use reads::{Ask, limit};
 pub use route::{Route, Target};
+pub use time_keys::{TimeKeys, of_cluster as time_keys_of_cluster};
 pub use times::Times;
 
 use pando_base::Result;

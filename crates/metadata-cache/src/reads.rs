@@ -8,8 +8,9 @@ use pando_monitor::read_preference::Mode;
 use pando_rpc::Retry;
 use std::time::Duration;
 
-/// A query of one collection of `config`.
+/// A query of one collection.
 pub struct Ask<'a> {
+    pub db: &'static str,
     pub coll: &'a str,
     pub filter: DocBuf,
     pub sort: Option<DocBuf>,
@@ -17,8 +18,9 @@ pub struct Ask<'a> {
 }
 
 impl<'a> Ask<'a> {
+    /// Of the database `config`.
     pub fn of(coll: &'a str, filter: DocBuf) -> Ask<'a> {
-        Ask { coll, filter, sort: None, limit: None }
+        Ask { db: "config", coll, filter, sort: None, limit: None }
     }
 }
 
@@ -35,7 +37,7 @@ impl ConfigServers {
         let mut out = Vec::new();
         let mut cursor = take_batch(&answer.reply, "firstBatch", &mut out)?;
         while cursor != 0 {
-            let more = get_more(cursor, ask.coll);
+            let more = get_more(cursor, ask);
             let reply = self.fleet.pool.call(&answer.host, &more, Retry::Never, limit()).await?;
             cursor = take_batch(&reply, "nextBatch", &mut out)?;
         }
@@ -69,14 +71,14 @@ impl ConfigServers {
             d.str("mode", Mode::Nearest.name());
         });
         b.i64("maxTimeMS", limits::CONFIG_READ_MS as i64);
-        b.str("$db", "config");
+        b.str("$db", ask.db);
         b.finish()
     }
 }
 
-fn get_more(cursor: i64, coll: &str) -> DocBuf {
+fn get_more(cursor: i64, ask: &Ask<'_>) -> DocBuf {
     let mut b = DocBuilder::new();
-    b.i64("getMore", cursor).str("collection", coll).str("$db", "config");
+    b.i64("getMore", cursor).str("collection", ask.coll).str("$db", ask.db);
     b.finish()
 }
 

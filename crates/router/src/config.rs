@@ -1,9 +1,12 @@
 //! What the process is told when it starts.
 
+use pando_audit::AuditLog;
+use pando_auth::ClusterAuth;
 use pando_base::{Error, Result};
 use pando_bson::DocBuf;
 use pando_env::Host;
 use pando_env::host::NoHost;
+use pando_env::tls::Certificates;
 use std::sync::Arc;
 
 /// The MongoDB release whose behaviour this router follows; drivers and tools branch on it.
@@ -58,6 +61,14 @@ pub struct Config {
     pub host: Arc<dyn Host>,
     /// The binary's memory allocator, for `buildInfo`.
     pub allocator: &'static str,
+    /// Clients may do what they have been granted, and log in for it.
+    pub asks_for_logins: bool,
+    /// `--keyFile` and `--clusterAuthMode`: how it logs in to the nodes of its cluster.
+    pub cluster_auth: Arc<ClusterAuth>,
+    /// Those of `net.tls`; `None` without TLS.
+    pub certificates: Option<Arc<dyn Certificates>>,
+    /// `--auditDestination`: where events are recorded; `None` = nowhere.
+    pub audit: Option<Arc<AuditLog>>,
 }
 
 impl Config {
@@ -70,6 +81,10 @@ impl Config {
             parsed: DocBuf::new(),
             host: Arc::new(NoHost),
             allocator: "system",
+            asks_for_logins: false,
+            cluster_auth: Arc::default(),
+            certificates: None,
+            audit: None,
         }
     }
     /// `host:port`, as `serverStatus` shows it.

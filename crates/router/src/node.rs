@@ -3,14 +3,16 @@
 use crate::Router;
 use crate::op::{self, OpState};
 use crate::transactions::read_concern_of;
+use pando_auth::{Action, Authority};
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
 use pando_bson::DocBuilder;
 use pando_command::cluster_time::Signature;
 use pando_command::{
-    Client, Flags, Instance, Node, OpCtx, Param, ReadLevel, ReplyTimes, Request, Roles, TopologyVersion,
-    WriteConcern, WriteConcernError,
+    Client, Flags, GenericArgs, Instance, Node, OpCtx, Param, ReadLevel, ReplyTimes, Request, Roles,
+    TopologyVersion, WriteConcern, WriteConcernError,
 };
 use pando_env::BoxFuture;
+use pando_env::Component;
 use std::sync::Arc;
 
 impl Node for Router {
@@ -20,6 +22,35 @@ impl Node for Router {
     fn instance(&self) -> &Arc<Instance> {
         &self.instance
     }
+    fn look_up<'a>(&'a self, client: &'a Client, args: &'a GenericArgs) -> Option<BoxFuture<'a, ()>> {
+        let now = self.instance.env.clock.mono();
+        let lacks_key = args.cluster_time.as_ref().is_some_and(|(time, by)| {
+            *time > self.times.cluster().0 && self.time_keys.should_ask(*time, by, now)
+        });
+        let is_settled = self.principals.is_settled(client);
+        if is_settled && !lacks_key {
+            return None;
+        }
+        Some(Box::pin(async move {
+            if lacks_key {
+                // The time is refused then.
+                let _ = self.read_time_keys().await;
+            }
+            if let Err(e) = self.principals.authority(client).await {
+                client.env.log.info(
+                    Component::Access,
+                    9_100_095,
+                    "It is not known what a client may do",
+                    |a| {
+                        a.data("error", &e);
+                    },
+                );
+            }
+        }))
+    }
+    fn authority(&self, client: &Client) -> Result<Arc<Authority>> {
+        Ok(self.principals.settled(client))
+    }
     fn admit(&self, ctx: &OpCtx, _flags: Flags) -> Result<()> {
         if let Some(lsid) = &ctx.lsid {
             let max = self.instance.params.int(Param::maxSessions) as usize;
@@ -28,13 +59,19 @@ impl Node for Router {
         ctx.attach(Arc::new(OpState::at(self.times.cluster().0, self.concern_defaults.get())));
         Ok(())
     }
-    /// Its shards look at it again.
-    fn advance_cluster_time(&self, _: &Client, seen: Timestamp, signature: &Signature) -> Result<()> {
+    /// Shards believe what this router says: a client has to have it from one of the cluster.
+    fn advance_cluster_time(&self, client: &Client, seen: Timestamp, signature: &Signature) -> Result<()> {
         let now = (self.instance.env.clock.wall_ms() / 1000).max(0) as u32;
         if seen.secs().saturating_sub(now) > limits::CLUSTER_TIME_AHEAD_SECS {
             let text =
                 format!("New cluster time, {seen}, is too far from this node's wall clock time, {now}.");
             return Err(Error::new(ErrorCode::ClusterTimeFailsRateLimiter, text));
+        }
+        if self.instance.asks_for_logins()
+            && seen > self.times.cluster().0
+            && !self.principals.settled(client).may_on_cluster(Action::AdvanceClusterTime)
+        {
+            self.time_keys.check(seen, signature)?;
         }
         self.times.advance_cluster(seen, *signature);
         Ok(())
@@ -97,10 +134,12 @@ impl Node for Router {
         Box::pin(async { None })
     }
     fn reply_times(&self, ctx: &OpCtx) -> Option<ReplyTimes> {
-        let (cluster_time, signature) = self.times.cluster();
+        let (cluster_time, heard) = self.times.cluster();
         if cluster_time.is_zero() {
             return None;
         }
+        let signs = self.instance.asks_for_logins();
+        let signature = if signs { self.time_keys.sign(cluster_time) } else { heard };
         let heard = ctx.attached::<OpState>().map_or(Timestamp::ZERO, OpState::operation);
         let operation_time = if heard.is_zero() { cluster_time } else { heard };
         Some(ReplyTimes { cluster_time, signature, operation_time })

@@ -3,13 +3,17 @@
 use crate::concern_defaults::KnownDefaults;
 use crate::config::Config;
 use crate::cursors::cursor::RouterCursor;
+use crate::principals::Principals;
 use crate::remote::Shards;
 use crate::transactions::Transactions;
+use pando_audit::Event;
+use pando_auth::Authority;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::ObjectId;
-use pando_command::{Instance, Registry};
+use pando_command::{Instance, Node, OpCtx, Registry};
 use pando_env::sync::Notify;
-use pando_metadata_cache::Times;
+use pando_logins::Logins;
+use pando_metadata_cache::{TimeKeys, Times};
 use pando_session::Sessions;
 use pando_session::Spills;
 use pando_session::cursors::Cursors;
@@ -25,6 +29,10 @@ pub struct Router {
     pub(crate) shards: Shards,
     pub(crate) transactions: Transactions,
     pub(crate) concern_defaults: KnownDefaults,
+    pub(crate) principals: Principals,
+    pub(crate) logins: Logins,
+    /// What times are signed with, where clients log in.
+    pub(crate) time_keys: TimeKeys,
     pub(crate) cursors: Cursors<RouterCursor>,
     /// What merging parts of pipelines hold beyond their memory.
     pub(crate) spills: Arc<Spills>,
@@ -58,6 +66,29 @@ impl Router {
         &self.shards.times
     }
 
+    /// Where in `serverStatus` figures of logins are found.
+    pub(crate) fn register_metrics(self: &Arc<Self>) {
+        let registry = &self.instance.registry;
+        registry.asked("security", self, |router, to| router.logins.counts.collect(to));
+        registry.asked("metrics.tls", self, |router, to| pando_logins::status::collect(&router.logins, to));
+    }
+    /// What whoever asks may do; `None` where nobody has to log in.
+    pub(crate) fn authority_of_asker(&self, ctx: &OpCtx) -> Result<Option<Arc<Authority>>> {
+        let asked = ctx.instance().asks_for_logins() && ctx.client.is_connection();
+        asked.then(|| self.authority(&ctx.client)).transpose()
+    }
+
+    /// Records something that the router does, for whoever this thread works for.
+    pub(crate) fn audit(&self, event: impl FnOnce() -> Event) {
+        if let Some(log) = self.instance.audit() {
+            log.record(&log.originator(), &event());
+        }
+    }
+    /// Begins a new file of the audit log; nothing where there is none.
+    pub fn rotate_audit_log(&self) -> Result<()> {
+        pando_logins::audit::rotate(&self.instance, &*self.config.host)
+    }
+
     /// Asks the process to end.
     pub fn request_shutdown(&self) {
         self.ending.store(true, SeqCst);
@@ -78,6 +109,7 @@ impl Router {
     /// New commands are refused, and those that run are interrupted.
     pub fn stop(&self) {
         self.request_shutdown();
+        self.audit(Event::shutdown);
         self.instance.begin_shutdown();
         self.instance.clients.kill_where(ErrorCode::InterruptedAtShutdown, |_, _| true);
     }

@@ -4,8 +4,10 @@ use crate::Router;
 use crate::commands;
 use crate::concern_defaults::KnownDefaults;
 use crate::config::Config;
+use crate::principals::Principals;
 use crate::remote::Shards;
 use crate::transactions::Transactions;
+use pando_audit::Event;
 use pando_base::redaction::WithCode;
 use pando_base::{Error, Result, limits};
 use pando_bson::ObjectId;
@@ -13,9 +15,9 @@ use pando_command::{Instance, Param, Params};
 use pando_env::sync::Notify;
 use pando_env::{Component, Env};
 use pando_fleet::{Fleet, Monitors};
-use pando_metadata_cache::Times;
-use pando_metadata_cache::{ConfigServers, MetadataCache};
-use pando_rpc::{Options, Pool};
+use pando_logins::Logins;
+use pando_metadata_cache::{ConfigServers, MetadataCache, TimeKeys, Times};
+use pando_rpc::{LoginAs, Options, Pool};
 use pando_session::Sessions;
 use pando_session::Spills;
 use pando_session::cursors::Cursors;
@@ -27,13 +29,20 @@ impl Router {
     /// Begins; the config servers must answer before clients are served.
     pub async fn start(env: Env, config: Config, params: Params) -> Result<Arc<Router>> {
         let instance = Instance::new(env.clone(), params);
+        config.audit.iter().for_each(|log| instance.record_in(log.clone()));
+        if config.asks_for_logins {
+            instance.ask_for_logins();
+        }
         let times = Arc::new(Times::default());
-        let options = Options { name: "PandoDB Router", ..Options::default() };
+        let login = LoginAs::Member(config.cluster_auth.clone());
+        let options = Options { name: "PandoDB Router", login, ..Options::default() };
         let pool = Pool::with(env.clone(), options.clone(), pando_rpc::Bounds::default(), times.gossips());
         let monitors = Monitors::new(env.clone(), options, pool.clone());
         let set = monitors.of(&config.configdb.set, config.configdb.hosts.iter().map(String::as_str));
         let fleet = Fleet { env: env.clone(), monitors, pool };
         let servers = Arc::new(ConfigServers { fleet: fleet.clone(), set, times: times.clone() });
+        let principals = Principals::new(servers.clone());
+        let logins = Logins::new(&env, config.cluster_auth.clone(), config.certificates.clone());
         let catalog = Arc::new(MetadataCache::new(&env, servers));
         let shards = Shards { env: env.clone(), times, fleet, catalog };
         let mut process_id = ObjectId([0; 12]);
@@ -45,6 +54,9 @@ impl Router {
             shards,
             transactions: Transactions::default(),
             concern_defaults: KnownDefaults::default(),
+            principals,
+            logins,
+            time_keys: TimeKeys::default(),
             instance,
             registry: commands::registry(),
             config,
@@ -55,10 +67,13 @@ impl Router {
             ending: AtomicBool::new(false),
             changed: Notify::new(),
         });
+        router.register_metrics();
         router.wait_for_config_servers(&env).await?;
+        router.audit(|| Event::startup(&router.config.parsed, &[]));
         router.begin_tasks(&env);
         router.begin_reports(&env);
         router.begin_session_rounds(&env);
+        router.begin_following_principals(&env);
         Ok(router)
     }
 
@@ -67,7 +82,11 @@ impl Router {
         loop {
             let reading = async {
                 self.catalog.refresh_shards().await?;
-                self.refresh_concern_defaults().await
+                self.refresh_concern_defaults().await?;
+                match self.instance.asks_for_logins() {
+                    true => self.read_time_keys().await,
+                    false => Ok(()),
+                }
             };
             match reading.await {
                 Ok(()) => return Ok(()),

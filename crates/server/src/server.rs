@@ -14,6 +14,7 @@ use crate::upkeep::Upkeep;
 use crate::upkeep::repair::Repair;
 use pando_access::Access;
 use pando_command::{Instance, Registry};
+use pando_logins::Logins;
 use pando_storage::Storage;
 use std::sync::Arc;
 
@@ -32,6 +33,7 @@ pub struct Server {
     pub(crate) upkeep: Upkeep,
     pub(crate) settings: Arc<Settings>,
     pub(crate) principals: Principals,
+    pub(crate) logins: Logins,
     /// Where this process is one.
     pub(crate) config_server: Option<Arc<ConfigServer>>,
     pub(crate) statistics: Statistics,

@@ -6,6 +6,7 @@
 //! * [`operations`] — what runs, with the session that it belongs to, as `currentOp` shows it;
 //! * [`retryable`] — the statements of each session's newest `txnNumber`, so that a retry is answered, not
 //!   executed; who uses a session, and what its transaction holds between statements;
+//! * [`rights`] — whose cursors are;
 //! * [`spills`] — what sorts and groups hold beyond their memory;
 //! * [`transaction`] — the states of a session's transaction, and which requests fit them.
 
@@ -15,6 +16,7 @@ mod listed;
 pub mod memory;
 pub mod operations;
 pub mod retryable;
+pub mod rights;
 pub mod sessions;
 pub mod spills;
 pub mod transaction;

@@ -1,6 +1,7 @@
 //! A sharded cluster in this process: a config server, shards of one member, routers.
 
 use crate::{Client, Running, Set, World, pause};
+use pando_auth::{ClusterAuth, ClusterAuthMode, ClusterKeys, Keyfile};
 use pando_bson::{Document, doc};
 use pando_command::Params;
 use pando_command::roles::ClusterRole;
@@ -17,18 +18,33 @@ struct RunningRouter {
     stop: Stop,
 }
 
+/// The one user of [`Cluster::with_logins`].
+pub const ROOT: (&str, &str) = ("root", "secret");
+
 /// The sets are called `c`, and `s0`, `s1`, …, as the shards are.
 pub struct Cluster {
+    /// What its nodes log in to each other with; `None` = nobody logs in.
+    key: Option<&'static str>,
     world: World,
     config: Option<Running>,
     shards: Vec<(World, Option<Running>)>,
     routers: Vec<RunningRouter>,
 }
 
-async fn start(world: &World, port: u16, set: &str, role: ClusterRole) -> Running {
+/// As if each node had been started with a keyfile of this key.
+fn keys(key: &'static str) -> Arc<ClusterAuth> {
+    let read = move || Keyfile::parse("key", key);
+    let keys = ClusterKeys::read(Box::new(read)).expect("a key");
+    Arc::new(ClusterAuth::new(ClusterAuthMode::KeyFile, Some(keys)))
+}
+
+async fn start(world: &World, port: u16, set: &str, role: ClusterRole, key: Option<&'static str>) -> Running {
     let set = set.to_owned();
     world
         .start_at(port, |c| {
+            if let Some(key) = key {
+                (c.asks_for_logins, c.signs_cluster_times, c.cluster_auth) = (true, true, keys(key));
+            }
             c.repl_set = Some(set);
             c.cluster_role = Some(role);
             c.auto_initiate = Some(format!("127.0.0.1:{}", c.port));
@@ -48,24 +64,45 @@ async fn abandon(running: Running) {
 impl Cluster {
     /// All shards are added.
     pub async fn of(shards: usize, routers: usize) -> Cluster {
+        Cluster::started(shards, routers, None).await
+    }
+    /// The same of nodes that log in to each other, and whose clients log in; [`ROOT`] may everything.
+    pub async fn with_logins(shards: usize, routers: usize) -> Cluster {
+        Cluster::started(shards, routers, Some("one key of all")).await
+    }
+    async fn started(shards: usize, routers: usize, key: Option<&'static str>) -> Cluster {
         let world = World::new();
-        let config = start(&world, 0, "c", ClusterRole::Config).await;
-        let mut cluster = Cluster { world, config: Some(config), shards: Vec::new(), routers: Vec::new() };
-        for i in 0..shards {
-            let world = World::new();
-            let running = start(&world, 0, &format!("s{i}"), ClusterRole::Shard).await;
-            cluster.shards.push((world, Some(running)));
+        let config = start(&world, 0, "c", ClusterRole::Config, key).await;
+        let (config, none) = (Some(config), Vec::new());
+        let mut cluster = Cluster { key, world, config, shards: none, routers: Vec::new() };
+        for _ in 0..shards {
+            cluster.start_shard(key).await;
         }
         for _ in 0..routers {
-            let router = cluster.start_router().await;
+            let router = cluster.start_router(|_| {}).await;
             cluster.routers.push(router);
         }
-        let mut c = cluster.router(0).await;
+        let mut c = Client::connect(cluster.routers[0].port).await;
+        if key.is_some() {
+            let create = doc! { "createUser": ROOT.0, "pwd": ROOT.1, "roles": ["root"], "$db": "admin" };
+            c.ok(create).await;
+            c.log_in("admin", ROOT.0, ROOT.1).await;
+        }
         for i in 0..shards {
-            let host = format!("s{i}/127.0.0.1:{}", cluster.shard_port(i));
-            c.ok(doc! { "addShard": host, "$db": "admin" }).await;
+            c.ok(doc! { "addShard": cluster.shard_host(i), "$db": "admin" }).await;
         }
         cluster
+    }
+    /// A set that could be added; its number.
+    pub async fn start_shard(&mut self, key: Option<&'static str>) -> usize {
+        let (world, i) = (World::new(), self.shards.len());
+        let running = start(&world, 0, &format!("s{i}"), ClusterRole::Shard, key).await;
+        self.shards.push((world, Some(running)));
+        i
+    }
+    /// As `addShard` takes it.
+    pub fn shard_host(&self, i: usize) -> String {
+        format!("s{i}/127.0.0.1:{}", self.shard_port(i))
     }
     /// A set that was started with the role of a shard becomes one, under the name of the set.
     pub async fn add(&self, set: &Set) {
@@ -73,7 +110,7 @@ impl Cluster {
         let host = format!("rs/{}", hosts.join(","));
         self.router(0).await.ok(doc! { "addShard": host, "$db": "admin" }).await;
     }
-    async fn start_router(&self) -> RunningRouter {
+    async fn start_router(&self, change: impl FnOnce(&mut pando_router::Config)) -> RunningRouter {
         let world = World::new();
         let env = world.env();
         let bound = listener::bind(&env, &["127.0.0.1".to_owned()], 0, None).await.expect("a free port");
@@ -82,7 +119,11 @@ impl Cluster {
         let configdb = ConfigDb::parse(&format!("c/127.0.0.1:{config_port}")).expect("a set");
         let params = Params::new();
         params.set_at_startup("enableTestCommands", "1").expect("a known parameter");
-        let config = pando_router::Config::new(configdb, port);
+        let mut config = pando_router::Config::new(configdb, port);
+        if let Some(key) = self.key {
+            (config.asks_for_logins, config.cluster_auth) = (true, keys(key));
+        }
+        change(&mut config);
         let router = Router::start(env, config, params).await.expect("the router starts");
         let stop = Stop::new();
         let service = Service::new(router.clone(), |router: &Router| &router.registry);
@@ -91,13 +132,29 @@ impl Cluster {
     }
     /// One more router, which knows nothing; its number.
     pub async fn add_router(&mut self) -> usize {
-        let router = self.start_router().await;
+        self.add_router_with(|_| {}).await
+    }
+    /// The same, started with `change` made to what it is told.
+    pub async fn add_router_with(&mut self, change: impl FnOnce(&mut pando_router::Config)) -> usize {
+        let router = self.start_router(change).await;
         self.routers.push(router);
         self.routers.len() - 1
     }
-    /// A connection to a router.
+    /// A connection to a router, of somebody who may everything.
     pub async fn router(&self, i: usize) -> Client {
+        let mut c = self.stranger(i).await;
+        if self.key.is_some() {
+            c.log_in("admin", ROOT.0, ROOT.1).await;
+        }
+        c
+    }
+    /// A connection to a router on which nobody has logged in.
+    pub async fn stranger(&self, i: usize) -> Client {
         Client::connect(self.routers[i].port).await
+    }
+    /// Lets a router ask at once whether users or roles have changed, as it does every half minute.
+    pub async fn look_for_changes(&self, i: usize) {
+        self.routers[i].router.look_for_changes().await;
     }
     /// Where a router listens.
     pub fn router_port(&self, i: usize) -> u16 {
@@ -122,15 +179,24 @@ impl Cluster {
         if let Some(running) = self.shards[i].1.take() {
             abandon(running).await;
         }
-        let again = start(&self.shards[i].0, port, &format!("s{i}"), ClusterRole::Shard).await;
+        let again = start(&self.shards[i].0, port, &format!("s{i}"), ClusterRole::Shard, self.key).await;
         self.shards[i].1 = Some(again);
     }
-    /// The same of the config server.
-    pub async fn restart_config_server(&mut self) {
-        let Some(running) = self.config.take() else { return };
+    /// Nobody knows any more who owns what; returns where the config server was.
+    pub async fn lose_config_server(&mut self) -> u16 {
+        let running = self.config.take().expect("it runs");
         let port = running.port;
         abandon(running).await;
-        self.config = Some(start(&self.world, port, "c", ClusterRole::Config).await);
+        port
+    }
+    /// It comes back.
+    pub async fn find_config_server(&mut self, port: u16) {
+        self.config = Some(start(&self.world, port, "c", ClusterRole::Config, self.key).await);
+    }
+    /// The config server ends where it is, and comes back.
+    pub async fn restart_config_server(&mut self) {
+        let port = self.lose_config_server().await;
+        self.find_config_server(port).await;
     }
     /// The same command everywhere: a collection that is sharded by `key`.
     pub async fn shard_collection(&self, ns: &str, key: Document) {

@@ -13,7 +13,7 @@ mod server;
 mod set;
 
 pub use client::{Client, EXHAUST_ALLOWED, MORE_TO_COME};
-pub use cluster::Cluster;
+pub use cluster::{Cluster, ROOT};
 pub use server::{Running, World};
 pub use set::{Member, Set, is};
 pub use tokio::task::{JoinHandle, spawn, yield_now};

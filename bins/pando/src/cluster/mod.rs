@@ -16,6 +16,7 @@ mod status;
 
 pub(crate) use plan::{Plan, Wanted};
 
+use crate::admin::{Admin, Made};
 use crate::set::process::Process;
 use crate::set::restart::Restarts;
 use crate::set::status::{Asks, Show, Watch, room, tell};
@@ -36,7 +37,12 @@ pub(crate) fn up(plan: Plan) -> u8 {
 async fn run(plan: &Plan, binary: PathBuf) -> Result<(), String> {
     let mut signals = Signals::new().map_err(|e| format!("signals cannot be watched: {e}"))?;
     let env = pando_env_tokio::env(&plan.home, Log::none(), RealNet::default()).map_err(|e| e.to_string())?;
-    let pool = Pool::new(env.clone(), Options { name: "pando up", ..Options::default() });
+    let env = match &plan.tls {
+        Some(tls) => tls.on(env)?,
+        None => env,
+    };
+    let login = plan.admin.as_ref().map(Admin::login).unwrap_or_default();
+    let pool = Pool::new(env.clone(), Options { name: "pando up", login, ..Options::default() });
     let processes = plan.processes(&binary);
     let mut cluster = Cluster { plan, env: env.clone(), pool, processes };
     let ended = stop::unless_asked(&mut signals, cluster.serve()).await.unwrap_or(Ok(()));
@@ -71,12 +77,17 @@ impl Cluster<'_> {
         }
         routers.iter_mut().try_for_each(Process::start)?;
         begin::reach(&self.env, &self.pool, routers).await?;
-        shards::add(&self.pool, &self.plan.router(0), &self.plan.shards).await?;
-        self.greet();
+        let router = self.plan.router(0);
+        let made = match &self.plan.admin {
+            Some(admin) => Some(admin.create(&self.env, &self.pool, std::slice::from_ref(&router)).await?),
+            None => None,
+        };
+        shards::add(&self.pool, &router, &self.plan.shards).await?;
+        self.greet(made.as_ref());
         self.watch().await
     }
 
-    fn greet(&self) {
+    fn greet(&self, made: Option<&Made>) {
         let plan = self.plan;
         let count = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
         tell(&format!(
@@ -85,8 +96,11 @@ impl Cluster<'_> {
             count(plan.config.members, "config server"),
             count(plan.routers.len(), "router")
         ));
-        let (home, uri) = (plan.home.display(), plan.uri());
+        let (home, uri) = (plan.home.display(), plan.uri(made));
         tell(&format!("  connect   {uri}\n  data      {home}"));
+        if let Some(made) = made {
+            tell(made.advice());
+        }
         tell(&format!("  logs      {home}/*/member*/pandod.log, {home}/router*/pandos.log"));
         tell(&format!(
             "\nTry it:\n\n  mongosh \"{uri}\" --eval 'sh.shardCollection(\"test.c\", {{_id: \"hashed\"}})'"

@@ -4,8 +4,10 @@
 //! the last ones: what sets know themselves by stays the same when shards or routers are added.
 
 use super::folder_of_router;
+use crate::admin::{Admin, Made};
 use crate::set::process::Process;
 use crate::set::{self, Role, ground};
+use crate::tls::Local;
 use pando_base::limits;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +20,10 @@ pub(crate) struct Wanted {
     pub(crate) routers: usize,
     pub(crate) port: u16,
     pub(crate) data: PathBuf,
+    /// `--tls`.
+    pub(crate) tls: Option<Local>,
+    /// `--auth`.
+    pub(crate) admin: Option<Admin>,
     /// Options every server gets.
     pub(crate) options: Vec<String>,
 }
@@ -29,11 +35,14 @@ pub(crate) struct Plan {
     pub(crate) shards: Vec<set::Plan>,
     /// Their ports.
     pub(crate) routers: Vec<u16>,
+    pub(crate) tls: Option<Local>,
+    pub(crate) admin: Option<Admin>,
 }
 
 impl Plan {
     pub(crate) fn new(wanted: Wanted) -> Result<Plan, String> {
-        let Wanted { shards, members, routers, port, data, options } = wanted;
+        let Wanted { shards, members, routers, port, data, tls, admin, mut options } = wanted;
+        options.extend(secured(tls.as_ref(), admin.as_ref()));
         let of_config = members.min(limits::CLUSTER_CONFIG_SERVERS_MAX);
         if usize::from(port) + routers + of_config + shards * members > usize::from(u16::MAX) || port == 0 {
             return Err("--port must leave room for the ports of the other servers".to_owned());
@@ -58,7 +67,7 @@ impl Plan {
         let config = set(CONFIG.to_owned(), of_config, Role::Config);
         let shards = (1..=shards).map(|i| set(format!("shard{i}"), members, Role::Shard)).collect();
         let routers = [port].into_iter().chain(next..next + routers as u16 - 1).collect();
-        Ok(Plan { home, config, shards, routers })
+        Ok(Plan { home, config, shards, routers, tls, admin })
     }
     /// The config servers first.
     pub(crate) fn sets(&self) -> impl Iterator<Item = &set::Plan> {
@@ -71,15 +80,19 @@ impl Plan {
     pub(crate) fn router(&self, i: usize) -> String {
         format!("127.0.0.1:{}", self.routers[i])
     }
-    pub(crate) fn uri(&self) -> String {
+    pub(crate) fn uri(&self, made: Option<&Made>) -> String {
         let hosts: Vec<String> = (0..self.routers.len()).map(|i| self.router(i)).collect();
-        format!("mongodb://{}/", hosts.join(","))
+        let user = made.map(Made::of_uri).unwrap_or_default();
+        let tls = self.tls.as_ref().map(Local::of_uri).unwrap_or_default();
+        let options = tls.strip_prefix('&').map(|rest| format!("?{rest}")).unwrap_or_default();
+        format!("mongodb://{user}{}/{options}", hosts.join(","))
     }
     /// All processes, not started yet: config servers, shards, routers.
     pub(crate) fn processes(&self, binary: &Path) -> Vec<Process> {
         let configdb = format!("{CONFIG}/{}", self.config.hosts().join(","));
+        let options = secured(self.tls.as_ref(), self.admin.as_ref());
         let router = |(i, port): (usize, &u16)| {
-            Process::router(binary, &configdb, *port, &folder_of_router(&self.home, i))
+            Process::router(binary, (&configdb, &options), *port, &folder_of_router(&self.home, i))
         };
         let servers = self.sets().flat_map(|s| s.processes(binary));
         servers.chain(self.routers.iter().enumerate().map(router)).collect()
@@ -107,13 +120,19 @@ impl Plan {
     }
 }
 
+/// What every process is told of TLS and logins.
+fn secured(tls: Option<&Local>, admin: Option<&Admin>) -> Vec<String> {
+    tls.into_iter().flat_map(Local::options).chain(admin.into_iter().flat_map(Admin::options)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn plan(shards: usize, members: usize, routers: usize) -> Plan {
         let (data, options) = (PathBuf::from("d"), Vec::new());
-        Plan::new(Wanted { shards, members, routers, port: 100, data, options }).expect("there are ports")
+        let wanted = Wanted { shards, members, routers, port: 100, data, tls: None, admin: None, options };
+        Plan::new(wanted).expect("there are ports")
     }
 
     #[test]

@@ -29,8 +29,14 @@ impl Process {
         Process::new(binary, args, plan.port(i), folder.join("pandod.log"))
     }
     /// A router, which is told of the config servers.
-    pub(crate) fn router(binary: &Path, configdb: &str, port: u16, folder: &Path) -> Process {
-        let args = ["router", "--configdb", configdb].map(str::to_owned).to_vec();
+    pub(crate) fn router(
+        binary: &Path,
+        (configdb, options): (&str, &[String]),
+        port: u16,
+        folder: &Path,
+    ) -> Process {
+        let args = ["router", "--configdb", configdb].map(str::to_owned);
+        let args = args.into_iter().chain(options.iter().cloned()).collect();
         Process::new(binary, args, port, folder.join("pandos.log"))
     }
     fn new(binary: &Path, mut args: Vec<String>, port: u16, log: PathBuf) -> Process {

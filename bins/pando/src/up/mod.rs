@@ -22,7 +22,7 @@ pub(crate) const COMMAND: Command =
 
 const HELP: &str = "\
 Usage: pando up [--members N] [--data DIR] [--port P] [--tls] [--auth] [--log] [pandod options]
-       pando up --shards N [--members M] [--routers R] [--data DIR] [--port P] [pandod options]
+       pando up --shards N [--members M] [--routers R] [--data DIR] [--port P] [--tls] [--auth] [pandod options]
 
 Starts a replica set, or a sharded cluster, that listens on localhost only. Ctrl-C stops it; the data stays.
 

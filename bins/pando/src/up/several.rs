@@ -136,23 +136,22 @@ impl Given {
                 return Err(format!("{name} takes a number from 1 to {most}"));
             }
         }
-        for (name, given) in [("--tls", self.tls), ("--auth", self.auth)] {
-            if given {
-                return Err(format!("{name} does not go together with --shards: routers do not know it yet"));
-            }
-        }
         if self.set.is_some() {
             return Err(
                 "--replSet does not go together with --shards: each shard has a name of its own".to_owned()
             );
         }
         let data = shown(&self.data);
+        let tls = if self.tls { Some(Local::prepare(&data.join("tls"))?) } else { None };
+        let admin = if self.auth { Some(Admin::prepare(&data)?) } else { None };
         let wanted = cluster::Wanted {
             shards,
             members: self.members,
             routers,
             port: self.port,
             data,
+            tls,
+            admin,
             options: self.options,
         };
         cluster::Plan::new(wanted)

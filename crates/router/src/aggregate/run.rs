@@ -286,7 +286,7 @@ async fn of_cluster(router: &Router, ctx: &OpCtx, req: &Request<'_>, asked: &Ask
     let shards = router.catalog.shards().await?;
     let all = || shards.iter().map(|s| Target::unversioned(s.entry.id.clone()));
     let (targets, own) = match (split.asked, pipeline.source()) {
-        (Who::Nobody, PipelineSource::CurrentOp(spec)) => (Vec::new(), router.running_operations(spec)),
+        (Who::Nobody, PipelineSource::CurrentOp(spec)) => (Vec::new(), router.running_operations(ctx, spec)),
         (Who::Nobody, PipelineSource::LocalSessions(spec)) => {
             (Vec::new(), pando_session::listed(&router.sessions, ctx, "$listLocalSessions", spec)?)
         }

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::aggregate::run::{Asked, run as carry_out};
-use crate::aggregate::{change_stream, distribution};
+use crate::aggregate::{change_stream, distribution, own};
 use pando_query::stage::{check_in_transaction, first_look};
 use pando_request::AggregateArgs;
 use pando_request::read::read_concerns;
@@ -34,6 +34,11 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
     }
     let told = distribution::told(router, ctx, &ns, args.pipeline).await?;
     let args = match &told {
+        Some(pipeline) => AggregateArgs { pipeline, ..args },
+        None => args,
+    };
+    let own = own::only_own(router, ctx, args.pipeline)?;
+    let args = match &own {
         Some(pipeline) => AggregateArgs { pipeline, ..args },
         None => args,
     };

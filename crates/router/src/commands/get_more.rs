@@ -5,14 +5,21 @@ use crate::cursors::Wanted;
 use crate::cursors::reply::append_batch;
 use pando_command::fail_get_more;
 use pando_request::GetMoreArgs;
+use pando_session::rights;
 
 pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = GetMoreArgs::parse(&req)?;
     ctx.arguments_read()?;
     router.instance.metrics.op_counters.getmore.inc();
     let ns = Namespace::unchecked(req.db, args.coll);
+    rights::check_reader(&router.cursors, ctx, args.id)?;
     let txn_number = ctx.txn_number.filter(|_| ctx.in_txn());
     let mut pin = router.cursors.pin(args.id, &ns, ctx.lsid.as_ref(), txn_number, ctx.op_id)?;
+    let asked = (args.id, pin.info.asked.as_ref());
+    if let Err(e) = rights::check_still_allowed(&router.registry, router, ctx, asked) {
+        pin.park(ctx.env().clock.mono());
+        return Err(e);
+    }
     if pin.body().is_change_stream() {
         ctx.set_change_stream();
     }
@@ -29,12 +36,8 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
         ctx.check_interrupt()?;
     }
     let batch_size = args.batch_size.filter(|n| *n > 0);
-    let wanted = Wanted {
-        docs_max: batch_size.unwrap_or(u64::MAX),
-        batch_size,
-        wait_ms: max_time_ms,
-        asks_nobody: false,
-    };
+    let docs_max = batch_size.unwrap_or(u64::MAX);
+    let wanted = Wanted { docs_max, batch_size, wait_ms: max_time_ms, asks_nobody: false };
     let docs = pin.body().fill(router, ctx, wanted).await?;
     let resume = pin.body().resume_token().cloned();
     let invalidated = pin.body().is_invalidated();

@@ -7,11 +7,12 @@ use pando_bson::ObjectId;
 use pando_command::Next;
 use pando_command::reply::append_topology;
 use pando_command::{Node, TopologyVersion};
+use pando_logins::commands::append_logins;
 use pando_request::HelloArgs;
 use std::time::Duration;
 
 pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    HelloArgs::parse(&req)?;
+    let args = HelloArgs::parse(&req)?;
     let given = |name: &str| req.body.get(name);
     if given("helloOk").is_some_and(|v| v.is_truthy()) {
         ctx.client.set_hello_ok();
@@ -60,6 +61,7 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
             });
         }
     }
+    append_logins(router, ctx, &args, b).await?;
     if given("topologyVersion").is_some() && req.exhaust_allowed {
         r.next = Some(Next::With(with_topology(&req, version)));
     }

@@ -3,11 +3,15 @@
 use super::prelude::*;
 use pando_request::KillCursorsArgs;
 use pando_session::cursors::Killed;
+use pando_session::rights;
 
 pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let args = KillCursorsArgs::parse(&req)?;
     req.ns()?;
     ctx.arguments_read()?;
+    for id in args.ids() {
+        rights::check_killer(&router.cursors, router, ctx, id)?;
+    }
     let now = ctx.env().clock.mono();
     let (mut killed, mut not_found) = (Vec::new(), Vec::new());
     for id in args.ids() {

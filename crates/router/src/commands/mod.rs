@@ -2,6 +2,7 @@
 //! [`pando_command::table`].
 
 mod aggregate;
+mod authorization;
 mod bulk_write;
 mod count;
 mod define;
@@ -19,6 +20,7 @@ mod map_reduce;
 mod of_config;
 mod on_owners;
 mod prelude;
+mod principals;
 mod process;
 mod raw;
 mod sharding;
@@ -30,6 +32,7 @@ pub(crate) use explain::{append_command, append_process};
 
 use crate::Router;
 use pando_command::{COMMANDS, Handler, Registry, Roles, everywhere};
+use pando_logins::commands as logins;
 
 macro_rules! handlers {
     ($($name:literal => $($handler:ident)::+;)*) => {
@@ -42,6 +45,7 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "addShard" => sharding::shards::add;
     "addShardToZone" => sharding::on_config::add_shard_to_zone;
     "aggregate" => aggregate::run;
+    "authenticate" => logins::authenticate::run;
     "balancerCollectionStatus" => sharding::on_config::balancer_collection_status;
     "balancerStart" => sharding::on_config::balancer_start;
     "balancerStatus" => sharding::on_config::balancer_status;
@@ -57,14 +61,14 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "configureFailPoint" => process::operations::fail_point;
     "connPoolStats" => process::connections::stats;
     "connPoolSync" => process::connections::sync;
-    "connectionStatus" => process::about::connection_status;
+    "connectionStatus" => logins::connection_status::run;
     "convertToCapped" => define::convert_to_capped::run;
     "count" => count::run;
     "create" => define::create::run;
     "createIndexes" => define::create_indexes::run;
-    "createRole" => of_config::write;
+    "createRole" => principals::change;
     "createSearchIndexes" => everywhere::search_indexes::run;
-    "createUser" => of_config::write;
+    "createUser" => principals::change;
     "currentOp" => process::operations::current;
     "dataSize" => list::stats::of_collection;
     "dbStats" => list::stats::of_database;
@@ -72,13 +76,13 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "distinct" => distinct::run;
     "driverOIDTest" => everywhere::driver_oid_test::run;
     "drop" => define::drop::run;
-    "dropAllRolesFromDatabase" => of_config::write;
-    "dropAllUsersFromDatabase" => of_config::write;
+    "dropAllRolesFromDatabase" => principals::change;
+    "dropAllUsersFromDatabase" => principals::change;
     "dropDatabase" => define::drop_database::run;
     "dropIndexes" => define::drop_indexes::run;
-    "dropRole" => of_config::write;
+    "dropRole" => principals::change;
     "dropSearchIndex" => everywhere::search_indexes::run;
-    "dropUser" => of_config::write;
+    "dropUser" => principals::change;
     "echo" => process::refused::echo;
     "enableSharding" => sharding::enable_sharding::run;
     "endSessions" => process::sessions::end;
@@ -97,13 +101,13 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "getParameter" => process::parameters::get;
     "getShardMap" => sharding::known::shard_map;
     "getShardVersion" => sharding::known::shard_version;
-    "grantPrivilegesToRole" => of_config::write;
-    "grantRolesToRole" => of_config::write;
-    "grantRolesToUser" => of_config::write;
+    "grantPrivilegesToRole" => principals::change;
+    "grantRolesToRole" => principals::change;
+    "grantRolesToUser" => principals::change;
     "hello" => hello::run;
     "hostInfo" => process::about::host_info;
     "insert" => insert::run;
-    "invalidateUserCache" => process::about::nothing;
+    "invalidateUserCache" => principals::invalidate;
     "isMaster" => hello::run;
     "isdbgrid" => sharding::known::is_db_grid;
     "killAllSessions" => process::sessions::kill_all;
@@ -117,9 +121,10 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "listIndexes" => list::cursors::indexes;
     "listSearchIndexes" => everywhere::search_indexes::run;
     "listShards" => sharding::shards::list;
+    "logApplicationMessage" => logins::log_application_message::run;
     "logMessage" => everywhere::log_message::run;
-    "logRotate" => process::about::rotate_log;
-    "logout" => process::about::nothing;
+    "logRotate" => logins::log_rotate::run;
+    "logout" => logins::sasl::logout;
     "mapReduce" => map_reduce::run;
     "mergeChunks" => sharding::chunks::merge;
     "moveChunk" => sharding::chunks::move_range;
@@ -130,19 +135,22 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "planCacheClearFilters" => on_owners::plan_cache;
     "planCacheListFilters" => on_owners::plan_cache;
     "planCacheSetFilter" => on_owners::plan_cache;
-    "refineCollectionShardKey" => sharding::refine_key::run;
     "profile" => process::profile::run;
     "reapLogicalSessionCacheNow" => process::about::nothing;
+    "refineCollectionShardKey" => sharding::refine_key::run;
     "refreshLogicalSessionCacheNow" => process::sessions::tell;
     "refreshSessions" => process::sessions::refresh;
     "removeShard" => sharding::shards::remove;
     "removeShardFromZone" => sharding::on_config::remove_shard_from_zone;
     "renameCollection" => define::rename_collection::run;
     "replSetGetStatus" => process::refused::of_members;
-    "revokePrivilegesFromRole" => of_config::write;
-    "revokeRolesFromRole" => of_config::write;
-    "revokeRolesFromUser" => of_config::write;
+    "revokePrivilegesFromRole" => principals::change;
+    "revokeRolesFromRole" => principals::change;
+    "revokeRolesFromUser" => principals::change;
     "rolesInfo" => of_config::read;
+    "rotateCertificates" => logins::rotate_certificates::run;
+    "saslContinue" => logins::sasl::go_on;
+    "saslStart" => logins::sasl::start;
     "serverStatus" => process::server_status::run;
     "setClusterParameter" => sharding::on_config::set_cluster_parameter;
     "setDefaultRWConcern" => of_config::set_concern_defaults;
@@ -160,9 +168,9 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "testVersion2" => everywhere::test_api::run;
     "testVersions1And2" => everywhere::test_api::run;
     "update" => update::run;
-    "updateRole" => of_config::write;
+    "updateRole" => principals::change;
     "updateSearchIndex" => everywhere::search_indexes::run;
-    "updateUser" => of_config::write;
+    "updateUser" => principals::change;
     "updateZoneKeyRange" => sharding::on_config::update_zone_key_range;
     "usersInfo" => of_config::read;
     "validate" => on_owners::validate;
@@ -173,7 +181,7 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
 };
 
 pub(crate) fn registry() -> Registry<Router> {
-    Registry::new(Roles::R, COMMANDS, HANDLERS, &[])
+    Registry::new(Roles::R, COMMANDS, HANDLERS, authorization::CHECKS)
 }
 
 #[cfg(test)]
@@ -183,5 +191,10 @@ mod tests {
     #[test]
     fn every_handler_has_a_row() {
         assert_eq!(registry().strangers(HANDLERS), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn whoever_looks_at_arguments_looks_at_those_of_every_command_that_says_so() {
+        assert_eq!(registry().unchecked(), Vec::<&str>::new());
     }
 }

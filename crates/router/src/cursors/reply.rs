@@ -5,7 +5,7 @@ use crate::Router;
 use pando_base::{Namespace, Result, limits};
 use pando_bson::{DocBuf, DocBuilder};
 use pando_command::{Flags, OpCtx, Reply, Request, secrets};
-use pando_session::CursorInfo;
+use pando_session::{CursorInfo, rights};
 use std::sync::Arc;
 
 /// What a cursor is opened with.
@@ -114,9 +114,9 @@ impl Router {
         docs: u64,
     ) -> Result<i64> {
         let now = ctx.env().clock.mono();
-        let command = secrets::shown(req.name, Flags::NONE, req.db, req.body).into_owned();
+        let command = Arc::new(secrets::shown(req.name, Flags::NONE, req.db, req.body).into_owned());
         let info = CursorInfo {
-            asked: None,
+            asked: rights::asked(ctx, req, &command),
             ns: open.ns,
             lsid: ctx.lsid,
             owner: ctx.owner(),
@@ -124,7 +124,7 @@ impl Router {
             no_timeout: open.no_timeout,
             tailable: cursor.tailable,
             await_data: open.await_data,
-            command: Arc::new(command),
+            command,
             plan_summary: String::new(),
             created_ms: ctx.env().clock.wall_ms(),
             created: now,

@@ -19,20 +19,15 @@ pub(crate) enum Kind {
 }
 
 /// Fields of the client's envelope that shards see as they are.
-const HANDED_ON: [&str; 6] = [
-    "comment",
-    "apiVersion",
-    "apiStrict",
-    "apiDeprecationErrors",
-    "$readPreference",
-    "mayBypassWriteBlocking",
-];
+const HANDED_ON: [&str; 5] =
+    ["comment", "apiVersion", "apiStrict", "apiDeprecationErrors", "$readPreference"];
 /// The rest of a command, behind its own arguments. Servers say to each other what a client leaves to defaults.
 pub(crate) fn append(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: Kind, target: &Target) {
     target.append(b);
     for e in req.body.iter().skip(1).filter(|e| HANDED_ON.contains(&e.name())) {
         b.elem(e);
     }
+    append_bypass(b, ctx);
     append_session(b, ctx.lsid.as_ref());
     match op::transaction(ctx) {
         Some(transaction) => append_part(b, transaction, target),
@@ -48,6 +43,17 @@ pub(crate) fn append(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: K
         b.i64("maxTimeMS", i64::try_from(left).unwrap_or(i64::MAX).max(1));
     }
     b.str("$db", req.db);
+}
+
+/// A shard believes this router: whether its client may write while the writes of users are blocked is the client's matter.
+fn append_bypass(b: &mut DocBuilder, ctx: &OpCtx) {
+    match ctx.args.may_bypass_write_blocking {
+        _ if ctx.instance().asks_for_logins() => {
+            b.bool("mayBypassWriteBlocking", ctx.locks.passes_write_block());
+        }
+        Some(bypasses) => drop(b.bool("mayBypassWriteBlocking", bypasses)),
+        None => {}
+    }
 }
 
 /// A statement of a transaction: what is its first at a shard says how that reads.

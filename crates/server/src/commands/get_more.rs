@@ -4,11 +4,10 @@ use super::prelude::*;
 use crate::cursors::batch::Batch;
 use crate::cursors::parked::{More, ParkedCursor, Until};
 use pando_base::OpTime;
-use pando_command::{Next, Node, Registry, fail_get_more};
+use pando_command::{Next, fail_get_more};
 use pando_repl::data::metadata::append_op_time;
 use pando_request::GetMoreArgs;
-use pando_session::{Asked, Pinned};
-use std::sync::Arc;
+use pando_session::{Pinned, rights};
 use std::time::Duration;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -17,13 +16,13 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     ctx.arguments_read()?;
     server.instance.metrics.op_counters.getmore.inc();
     let ns = Namespace::unchecked(req.db, args.coll);
-    check_own(server, ctx, args.id)?;
+    rights::check_reader(&server.crud.cursors.open, ctx, args.id)?;
     let txn_number = ctx.txn_number.filter(|_| ctx.in_txn());
     let mut pin = server.crud.cursors.open.pin(args.id, &ns, ctx.lsid.as_ref(), txn_number, ctx.op_id)?;
-    if !is_still_allowed(server, ctx, pin.info.asked.as_ref())? {
+    let asked = (args.id, pin.info.asked.as_ref());
+    if let Err(e) = rights::check_still_allowed(&server.registry, server, ctx, asked) {
         pin.park(ctx.env().clock.mono());
-        let text = format!("not authorized for getMore with cursor id {}", args.id);
-        return Err(Error::new(ErrorCode::Unauthorized, text));
+        return Err(e);
     }
     if pin.body().is_change_stream() {
         ctx.set_change_stream();
@@ -52,38 +51,6 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         });
     }
     Ok(r.0)
-}
-
-/// What one user reads is not handed to another.
-fn check_own(server: &Server, ctx: &OpCtx, id: i64) -> Result<()> {
-    let owner = ctx.owner();
-    match server.crud.cursors.open.whose(id).filter(|_| owner.is_some()) {
-        Some((_, whose)) if whose != owner => {
-            let text = format!("cursor id {id} was not created by the authenticated user");
-            Err(Error::new(ErrorCode::Unauthorized, text))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Whether the opening command would be allowed now, where users or roles have changed since.
-fn is_still_allowed(server: &Server, ctx: &OpCtx, asked: Option<&Asked>) -> Result<bool> {
-    let Some(asked) = asked else { return Ok(true) };
-    let who = server.authority(&ctx.client)?;
-    if Arc::ptr_eq(&who, &asked.allowed) {
-        return Ok(true);
-    }
-    let Some(command) = server.registry.find(asked.command) else { return Ok(false) };
-    let req = Request {
-        name: command.name,
-        invoked_as: command.name,
-        db: &asked.db,
-        body: &asked.body,
-        sequences: &[],
-        exhaust_allowed: false,
-        legacy: false,
-    };
-    Registry::may_run(command, server, ctx, &req, &who)
 }
 
 /// Fill, then park or end. The second value is the cursor's id, 0 when it is over.

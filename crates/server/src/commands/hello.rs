@@ -5,10 +5,10 @@
 
 use super::prelude::*;
 use crate::config::MAX_WIRE_VERSION;
-use pando_auth::UserName;
 use pando_base::limits;
 use pando_bson::ObjectId;
 use pando_command::Next;
+use pando_logins::commands::append_logins;
 use pando_request::HelloArgs;
 use std::time::Duration;
 
@@ -70,29 +70,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             });
         }
     }
-    if let Some(name) = &args.mechanisms_of {
-        server.principals.counts.asked_for_mechanisms.inc();
-        append_mechanisms(server, b, name)?;
-    }
-    if let Some(step) = args.speculative {
-        super::principals::sasl::speculate(server, ctx, step, b);
-    }
+    append_logins(server, ctx, &args, b).await?;
     if args.topology.is_some() && req.exhaust_allowed {
         r.next = Some(Next::With(with_topology(&req, server)));
     }
     Ok(r)
-}
-
-/// `saslSupportedMechs`, for a user that is there.
-fn append_mechanisms(server: &Server, b: &mut DocBuilder, name: &UserName) -> Result<()> {
-    if let Some(user) = server.principals.user(name)? {
-        b.array("saslSupportedMechs", |a| {
-            for mechanism in user.mechanisms().into_iter().filter(|m| *m != "external") {
-                a.str(mechanism);
-            }
-        });
-    }
-    Ok(())
 }
 
 /// Returns when the topology is not the one the client knows, at the latest after `ms`.

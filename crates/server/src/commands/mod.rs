@@ -19,7 +19,6 @@ mod compact;
 mod configsvr;
 mod configure_fail_point;
 mod conn_pool_stats;
-mod connection_status;
 mod convert_to_capped;
 mod count;
 mod cpu_load;
@@ -66,8 +65,6 @@ mod list_commands;
 mod list_databases;
 mod list_indexes;
 mod lock_info;
-mod log_application_message;
-mod log_rotate;
 mod map_reduce;
 mod no_op;
 mod ping;
@@ -83,7 +80,6 @@ mod repl_set_initiate;
 mod repl_set_reconfig;
 mod repl_set_request_votes;
 mod repl_set_test;
-mod rotate_certificates;
 mod rw_concern;
 mod server_status;
 mod session_records;
@@ -106,6 +102,7 @@ mod whatsmyuri;
 use crate::Server;
 use pando_base::{Result, Uuid};
 use pando_command::{COMMANDS, Handler, OpCtx, Registry, Request, Roles, everywhere};
+use pando_logins::commands as logins;
 
 macro_rules! handlers {
     ($($name:literal => $($handler:ident)::+;)*) => {
@@ -155,6 +152,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "_configsvrSetAllowMigrations" => configsvr::set_allow_migrations::run;
     "_configsvrUpdateZoneKeyRange" => configsvr::update_zone_key_range::run;
     "_demoWorkflow" => demo_workflow::run;
+    "_getUserCacheGeneration" => principals::user_cache_generation::run;
     "_hashBSONElement" => hash_element::run;
     "_isSelf" => repl_set_admin::is_self;
     "_keptSessions" => session_records::run;
@@ -164,7 +162,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "aggregate" => aggregate::run;
     "appendOplogNote" => repl_set_admin::append_note;
     "applyOps" => apply_ops::run;
-    "authenticate" => principals::authenticate::run;
+    "authenticate" => logins::authenticate::run;
     "availableQueryOptions" => no_op::query_options;
     "buildInfo" => build_info::run;
     "bulkWrite" => bulk_write::run;
@@ -178,7 +176,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "configureFailPoint" => configure_fail_point::run;
     "connPoolStats" => conn_pool_stats::stats;
     "connPoolSync" => conn_pool_stats::sync;
-    "connectionStatus" => connection_status::run;
+    "connectionStatus" => logins::connection_status::run;
     "convertToCapped" => convert_to_capped::run;
     "coordinateCommitTransaction" => transactions::coordinate;
     "count" => count::run;
@@ -248,10 +246,10 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "listIndexes" => list_indexes::run;
     "listSearchIndexes" => everywhere::search_indexes::run;
     "lockInfo" => lock_info::run;
-    "logApplicationMessage" => log_application_message::run;
+    "logApplicationMessage" => logins::log_application_message::run;
     "logMessage" => everywhere::log_message::run;
-    "logRotate" => log_rotate::run;
-    "logout" => principals::sasl::logout;
+    "logRotate" => logins::log_rotate::run;
+    "logout" => logins::sasl::logout;
     "makeSnapshot" => repl_set_test::snapshot;
     "mapReduce" => map_reduce::run;
     "mergeChunks" => shardsvr::merge;
@@ -288,9 +286,9 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "revokeRolesFromRole" => principals::grant::roles_from_role;
     "revokeRolesFromUser" => principals::grant::roles_from_user;
     "rolesInfo" => principals::roles_info::run;
-    "rotateCertificates" => rotate_certificates::run;
-    "saslContinue" => principals::sasl::go_on;
-    "saslStart" => principals::sasl::start;
+    "rotateCertificates" => logins::rotate_certificates::run;
+    "saslContinue" => logins::sasl::go_on;
+    "saslStart" => logins::sasl::start;
     "serverStatus" => server_status::run;
     "setClusterParameter" => cluster_parameter::set;
     "setDefaultRWConcern" => rw_concern::set;

@@ -2,9 +2,10 @@
 //! `killAllSessionsByPattern`: the life of logical sessions.
 
 use super::prelude::*;
-use pando_auth::{Action, UserName};
+use pando_auth::Action;
 use pando_base::session_id::NO_USER_DIGEST;
 use pando_command::SessionId;
+use pando_logins::sessions;
 use pando_oplog::session::lsid_of;
 use pando_request::session::sessions::{END, KILL, KILL_ALL, KILL_BY_PATTERN, Listed, REFRESH};
 use pando_request::{EndSessionsArgs, RefreshSessionsArgs};
@@ -26,31 +27,21 @@ pub(super) async fn start(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Resul
     Ok(r)
 }
 
-/// The sessions that a list names: the caller's own, unless it says whose, which it has to be allowed to (`instead`).
-fn named(
+async fn named(
     server: &Server,
     ctx: &OpCtx,
     req: &Request<'_>,
     list: &Listed,
     instead: Action,
 ) -> Result<Vec<SessionId>> {
-    let mut listed: Vec<SessionId> = list.read(req)?.into_iter().filter_map(lsid_of).collect();
-    let Some(own) = ctx.owner() else { return Ok(listed) };
-    for lsid in &mut listed {
-        if lsid.uid == NO_USER_DIGEST {
-            lsid.uid = own;
-        } else if lsid.uid != own && !server.principals.authority(&ctx.client)?.may_on_cluster(instead) {
-            let text = "Unauthorized to set user digest in LogicalSessionId";
-            return Err(Error::new(ErrorCode::Unauthorized, text));
-        }
-    }
-    Ok(listed)
+    let listed = list.read(req)?.into_iter().filter_map(lsid_of).collect();
+    sessions::named(server, ctx, listed, instead).await
 }
 
 pub(super) async fn refresh(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let max = server.instance.params.int(pando_command::Param::maxSessions) as usize;
     RefreshSessionsArgs::parse(&req)?;
-    let listed = named(server, ctx, &req, &REFRESH, Action::Impersonate)?;
+    let listed = named(server, ctx, &req, &REFRESH, Action::Impersonate).await?;
     ctx.arguments_read()?;
     for lsid in listed {
         server.sessions.cache.touch(&lsid, ctx.started, max)?;
@@ -66,7 +57,7 @@ pub(super) async fn refresh_now(server: &Server, _: &OpCtx, _: Request<'_>) -> R
 /// Ended sessions lose their cursors at the next sweep, as in MongoDB; a client may still be draining one.
 pub(super) async fn end(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     EndSessionsArgs::parse(&req)?;
-    let listed = named(server, ctx, &req, &END, Action::Impersonate)?;
+    let listed = named(server, ctx, &req, &END, Action::Impersonate).await?;
     ctx.arguments_read()?;
     for lsid in listed {
         server.sessions.cache.end(&lsid);
@@ -75,7 +66,7 @@ pub(super) async fn end(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 }
 
 pub(super) async fn kill(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let which = named(server, ctx, &req, &KILL, Action::KillAnySession)?;
+    let which = named(server, ctx, &req, &KILL, Action::KillAnySession).await?;
     if which.is_empty() {
         // An empty list means all sessions of the caller.
         let own = ctx.owner();
@@ -87,17 +78,7 @@ pub(super) async fn kill(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resu
 }
 
 pub(super) async fn kill_all(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let users = KILL_ALL.read(&req)?;
-    let mut digests = Vec::with_capacity(users.len());
-    for user in &users {
-        let text = |name: &str| user.get(name).and_then(|v| v.as_str()).unwrap_or_default();
-        let name = UserName::new(text("user"), text("db"));
-        if server.principals.user(&name)?.is_none() {
-            let text = format!("Could not find user \"{}\" for db \"{}\"", name.user, name.db);
-            return Err(Error::new(ErrorCode::UserNotFound, text));
-        }
-        digests.push(name.digest());
-    }
+    let digests = sessions::digests_of_users(server, &KILL_ALL.read(&req)?).await?;
     kill_where(server, ctx, |lsid| digests.is_empty() || digests.contains(&lsid.uid));
     Ok(Reply::new())
 }
@@ -105,25 +86,9 @@ pub(super) async fn kill_all(server: &Server, ctx: &OpCtx, req: Request<'_>) -> 
 pub(super) async fn kill_by_pattern(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let patterns = KILL_BY_PATTERN.read(&req)?;
     kill_where(server, ctx, |lsid| {
-        patterns.is_empty() || patterns.iter().any(|pattern| fits(pattern, lsid, ctx.owner()))
+        patterns.is_empty() || patterns.iter().any(|pattern| sessions::fits(pattern, lsid, ctx.owner()))
     });
     Ok(Reply::new())
-}
-
-/// A session, a user's, or all. One that does not say whose is the caller's own.
-fn fits(pattern: &RawDoc, lsid: &SessionId, own: Option<[u8; 32]>) -> bool {
-    if let Some(Value::Document(one)) = pattern.get("lsid") {
-        return lsid_of(one).is_some_and(|mut wanted| {
-            if wanted.uid == NO_USER_DIGEST {
-                wanted.uid = own.unwrap_or(NO_USER_DIGEST);
-            }
-            wanted == *lsid
-        });
-    }
-    match pattern.get("uid") {
-        Some(Value::Binary { bytes, .. }) => bytes == lsid.uid,
-        _ => true,
-    }
 }
 
 /// Interrupts the operations of the sessions and drops their cursors.

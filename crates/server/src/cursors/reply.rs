@@ -8,7 +8,7 @@ use pando_base::{Namespace, Result};
 use pando_bson::DocBuf;
 use pando_command::{Flags, OpCtx, Reply, Request, secrets};
 use pando_query::source::Source;
-use pando_session::{Asked, CursorInfo};
+use pando_session::{CursorInfo, rights};
 use std::sync::Arc;
 
 /// What a cursor is opened with.
@@ -36,17 +36,6 @@ impl Open {
             plan_summary: String::new(),
         }
     }
-}
-
-/// What has to be allowed still when the cursor goes on. `shown` is the command as it is told, most often the same.
-fn asked(ctx: &OpCtx, req: &Request<'_>, shown: &Arc<DocBuf>) -> Option<Asked> {
-    let allowed = ctx.client.login().last_authority()?.clone();
-    if ctx.client.is_internal() || !ctx.client.instance.asks_for_logins() {
-        return None;
-    }
-    let is_whole = shown.as_bytes() == req.body.as_bytes();
-    let body = if is_whole { shown.clone() } else { Arc::new(req.body.to_buf()) };
-    Some(Asked { command: req.name, db: req.db.to_owned(), body, allowed })
 }
 
 impl ClientCursors {
@@ -98,7 +87,7 @@ impl ClientCursors {
         // What each getMore tells of it; commands that open cursors carry no secrets of their own.
         let command = Arc::new(secrets::shown(req.name, Flags::NONE, req.db, req.body).into_owned());
         let info = CursorInfo {
-            asked: asked(ctx, req, &command),
+            asked: rights::asked(ctx, req, &command),
             ns: open.ns,
             lsid: ctx.lsid,
             owner: ctx.owner(),

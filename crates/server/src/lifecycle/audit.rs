@@ -1,10 +1,8 @@
 //! What the audit log has of the server's start, its end, and new files.
 
 use crate::Server;
-use pando_audit::{Event, Who};
-use pando_base::{Error, ErrorCode, Result};
-use std::io;
-use std::path::PathBuf;
+use pando_audit::Event;
+use pando_base::Result;
 
 impl Server {
     /// Records something that the server does, for whoever this thread works for.
@@ -21,19 +19,6 @@ impl Server {
     }
     /// Begins a new file of the audit log; nothing where there is none. 37 when the old one stays in use.
     pub fn rotate_audit_log(&self) -> Result<()> {
-        let Some(log) = self.instance.audit() else { return Ok(()) };
-        let who: Who = log.originator();
-        let facts = self.config.host.facts();
-        let told = |done: &io::Result<Option<PathBuf>>| {
-            let about = (facts.pid, facts.os_name.as_str(), facts.os_version.as_str());
-            match done {
-                Ok(old) => Event::rotate_log(about, old.as_deref(), None),
-                Err(e) => Event::rotate_log(about, None, Some(&e.to_string())),
-            }
-        };
-        log.rotate(&who, told).map_err(|e| {
-            let text = format!("Failed to rotate the audit log: {e}. The old file stays in use");
-            Error::new(ErrorCode::FileRenameFailed, text)
-        })
+        pando_logins::audit::rotate(&self.instance, &*self.config.host)
     }
 }

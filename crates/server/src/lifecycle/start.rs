@@ -39,6 +39,7 @@ use pando_base::{Error, ErrorCode, Result};
 use pando_command::Instance;
 use pando_command::roles::ClusterRole;
 use pando_env::{Component, Env};
+use pando_logins::Logins;
 use pando_repl::Repl;
 use pando_repl::topology::MemberState;
 use pando_session::Spills;
@@ -135,10 +136,13 @@ impl Server {
             settings: role_changes.settings.clone(),
             config_server: role_changes.config_server.clone(),
             principals: Principals::new(
-                &role_changes.env,
                 role_changes.internal.clone(),
                 role_changes.settings.principals.clone(),
-                role_changes.config.clone(),
+            ),
+            logins: Logins::new(
+                &role_changes.env,
+                role_changes.config.cluster_auth.clone(),
+                role_changes.config.certificates.clone(),
             ),
             lifecycle: role_changes.lifecycle.clone(),
         })

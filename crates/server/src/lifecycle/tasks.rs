@@ -54,6 +54,14 @@ pub(crate) fn spawn_all(server: &Arc<Server>) {
         let following = crate::config_server::follow_members(config_server.clone(), server.lifecycle.clone());
         env.spawn("shards' members", following);
     }
+    if let Some(sharding) = &server.sharding {
+        let following = crate::sharding::time_keys::follow(
+            sharding.clone(),
+            server.replication.clone(),
+            server.lifecycle.clone(),
+        );
+        env.spawn("keys of the cluster", following);
+    }
     env.spawn("profiler", crate::settings::profiling::run(server.settings.clone(), server.lifecycle.clone()));
 }
 

@@ -7,7 +7,6 @@
 //! ```
 //! Whoever was dropped meanwhile, or may not log in from there any more, is logged out when it asks for something.
 
-use super::login::peers_of;
 use super::{Principals, roles_ns, users_ns};
 use pando_access::observer::{Defined, Deleted, Inserted, OpObserver, RolledBack, Updated};
 use pando_access::{Collection, WriteOp, WriteUnit};
@@ -16,8 +15,9 @@ use pando_auth::login::LoggedIn;
 use pando_auth::{Authority, Restrictions, UserName};
 use pando_base::limits::AUTHORITIES_KEPT_MAX;
 use pando_base::{HashMap, Namespace, Result, Uuid};
+use pando_bson::ObjectId;
 use pando_command::{Client, OpCtx, Param};
-use std::net::SocketAddr;
+use pando_logins::{is_local, peers_of};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,6 +43,16 @@ impl PrincipalsVersion {
     fn written_in(&self, unit: &mut WriteUnit, coll: &Collection) -> Result<()> {
         self.written(unit, &coll.ns);
         Ok(())
+    }
+}
+
+impl Principals {
+    /// What the state of users and roles is called outside of this process, whose id is `process`.
+    pub(crate) fn generation(&self, ObjectId(mut process): ObjectId) -> ObjectId {
+        for (byte, of_version) in process.iter_mut().rev().zip(self.version.now().to_le_bytes()) {
+            *byte ^= of_version;
+        }
+        ObjectId(process)
     }
 }
 
@@ -194,15 +204,5 @@ impl Principals {
         let any = self.internal.first(&users_ns())?.is_some() || self.internal.first(&roles_ns())?.is_some();
         self.authorities.at(version).any = Some(any);
         Ok(any)
-    }
-}
-
-/// On the same machine.
-fn is_local(client: &Client) -> bool {
-    match client.remote.as_deref().map(str::parse::<SocketAddr>) {
-        Some(Ok(at)) => at.ip().to_canonical().is_loopback(),
-        // A socket in the file system.
-        Some(Err(_)) => true,
-        None => false,
     }
 }

@@ -4,40 +4,27 @@
 //! user at once both take effect. What connections may do is kept until something changes ([`authority`]).
 
 pub(crate) mod authority;
-mod certificate;
-mod counts;
-mod failed_logins;
-pub(crate) mod login;
-mod told;
 
-use crate::Config;
 use crate::settings::versions_ns;
 use authority::PrincipalsVersion;
 use pando_access::{ByCtx, InternalCollections, LogAs};
 use pando_audit::{Event, Pending};
-use pando_auth::roles::{Role, RoleName, Roles};
-use pando_auth::scram::Decoy;
+use pando_auth::login::LoggedIn;
+use pando_auth::roles::{Resolved, Role, RoleName, Roles};
 use pando_auth::{User, UserName};
 use pando_base::{Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, Document, RawDoc, doc};
 use pando_command::OpCtx;
-use pando_env::Env;
 use pando_storage::ReadAt;
 use std::future::Future;
-use std::sync::Arc;
 
 /// The users and roles that are kept.
 pub(crate) struct Principals {
     internal: InternalCollections,
-    /// What users that are not there are challenged with.
-    decoy: Decoy,
     /// A user's document, which is read in place of one that is not there: reading takes a while, too.
     nobodys: DocBuf,
     version: PrincipalsVersion,
     authorities: authority::Authorities,
-    failed: failed_logins::FailedLogins,
-    pub(crate) counts: counts::LoginCounts,
-    config: Arc<Config>,
 }
 
 /// With credentials in both mechanisms, as nearly every user has.
@@ -62,24 +49,8 @@ pub(crate) fn roles_ns() -> Namespace {
 }
 
 impl Principals {
-    pub(crate) fn new(
-        env: &Env,
-        internal: InternalCollections,
-        version: PrincipalsVersion,
-        config: Arc<Config>,
-    ) -> Principals {
-        let mut secret = [0; 32];
-        env.rng.fill(&mut secret);
-        Principals {
-            internal,
-            decoy: Decoy::new(&secret),
-            nobodys: nobodys_document(),
-            version,
-            authorities: Default::default(),
-            failed: Default::default(),
-            counts: Default::default(),
-            config,
-        }
+    pub(crate) fn new(internal: InternalCollections, version: PrincipalsVersion) -> Principals {
+        Principals { internal, nobodys: nobodys_document(), version, authorities: Default::default() }
     }
 
     pub(crate) fn user(&self, name: &UserName) -> Result<Option<User>> {
@@ -87,6 +58,12 @@ impl Principals {
         let is_there = stored.is_some();
         let user = User::of_document(&Document::from(&**stored.as_ref().unwrap_or(&self.nobodys)));
         Ok(std::hint::black_box(user).filter(|_| is_there))
+    }
+    /// The user that has logged in and what its roles come to now; `None` when it has been dropped.
+    pub(crate) fn logged_in(&self, user: &LoggedIn) -> Result<Option<(User, Resolved)>> {
+        let Some(known) = self.user(&user.name)?.filter(|known| known.id == user.id) else { return Ok(None) };
+        let resolved = self.roles()?.resolve(&known.roles);
+        Ok(Some((known, resolved)))
     }
     /// All users of a database, or of all databases, in the order of their names.
     pub(crate) fn users(&self, db: Option<&str>) -> Result<Vec<User>> {

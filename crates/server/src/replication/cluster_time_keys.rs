@@ -1,5 +1,6 @@
 //! `admin.system.keys`: the keys that a set signs its cluster times with. A primary makes them, ahead of time, and takes none into
-//! use before a majority holds it; all members read them (T-CC-2, T-CC-3).
+//! use before a majority holds it; all members read them (T-CC-2, T-CC-3). In a cluster the config servers make them for everybody: a shard
+//! has none before it belongs to one, and then theirs ([`crate::sharding::time_keys`]).
 
 use super::Replication;
 use super::cluster_clock::ClusterTime;
@@ -7,6 +8,7 @@ use pando_access::Uninterrupted;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, limits};
 use pando_command::Param;
 use pando_command::cluster_time::{BYTES, Key, Keys, Signature};
+use pando_command::roles::ClusterRole;
 use pando_env::Component;
 use pando_storage::ReadAt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,15 +27,23 @@ struct Known {
     keys: Keys,
     /// When they were read last.
     read: Option<Duration>,
+    of_cluster: bool,
 }
 
 impl ClusterTimeKeys {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// What was read may have been undone.
+    /// What was read may have been undone. What config servers have told is theirs.
     pub(crate) fn forget(&self) {
-        *self.known() = Known::default();
+        let mut known = self.known();
+        if !known.of_cluster {
+            *known = Known::default();
+        }
+    }
+    /// Those of the config servers.
+    pub(crate) fn take_over(&self, keys: Vec<Key>) {
+        *self.known() = Known { keys: Keys::new(keys), read: None, of_cluster: true };
     }
 }
 
@@ -94,8 +104,17 @@ impl Replication {
         log.advance_clock(next);
         next
     }
+    fn takes_keys_of_cluster(&self) -> bool {
+        self.config.cluster_role == Some(ClusterRole::Shard)
+    }
+    pub(crate) fn signs_cluster_times(&self) -> bool {
+        self.config.signs_cluster_times
+    }
     /// Not at every request that names a key of its own invention.
     fn read_again(&self, known: &mut Known) -> bool {
+        if self.takes_keys_of_cluster() {
+            return false;
+        }
         let now = self.env.clock.mono();
         let pause = Duration::from_millis(limits::CLUSTER_TIME_KEYS_READ_MS);
         if known.read.is_some_and(|read| now < read + pause) {
@@ -119,6 +138,9 @@ impl Replication {
     }
     /// On a primary: the keys for now and for the time behind.
     pub(crate) async fn make_cluster_time_keys(&self) -> Result<()> {
+        if self.takes_keys_of_cluster() {
+            return Ok(());
+        }
         let secret = || {
             let mut bytes = [0; BYTES];
             self.env.rng.fill(&mut bytes);

@@ -105,7 +105,7 @@ pub struct Replication {
     pub(crate) member_door: MemberDoor,
     /// Set while another member's files take the place of this one's: what is voted now would be forgotten.
     identity_is_staged: AtomicBool,
-    cluster_time_keys: ClusterTimeKeys,
+    pub(crate) cluster_time_keys: ClusterTimeKeys,
 }
 
 impl Replication {

@@ -9,6 +9,7 @@
 //! * [`cached_metadata`] — the primary writes down what it learns, its secondaries have it from the log;
 //! * [`sections`] — critical sections, which every member takes from a collection;
 //! * [`fences`] — what a shard remembers of definitions that others coordinate, so that late commands do nothing;
+//! * [`time_keys`] — the keys that the cluster's times are signed with;
 //! * [`ddl_locks`] — one definition at a time for each name.
 //!
 //! Definitions of the cluster's collections are workflows (`pando_workflows::ddl`), whose steps are in `commands/shardsvr/ddl`.
@@ -21,6 +22,7 @@ pub(crate) mod learn;
 mod name_locks;
 pub(crate) mod sections;
 pub(crate) mod shard_key_indexes;
+pub(crate) mod time_keys;
 
 use crate::replication::Replication;
 use cached_metadata::CachedMetadata;

@@ -1,19 +1,25 @@
-//! The options of a router: mongos's. They are those of mongod without what is about data, and `--configdb`.
+//! The options of a router: mongos's. They are those of mongod without what is about data, and `--configdb`. Whether clients have to
+//! log in is no option of its own: they have to where the nodes of the cluster do.
 
 use super::parse::{Refusal, Settings};
 use super::table::{GROUPS, Opt};
 
 /// Groups whose options a router has, too.
-const HEADINGS: &[&str] = &["General options", "Network options", "Log options"];
+const HEADINGS: &[&str] =
+    &["General options", "Network options", "Log options", "TLS options", "Audit options"];
 /// Options of these groups that are about data after all.
 const OF_DATA: &[&str] =
     &["shutdown", "profile", "slowOpSampleRate", "profileFilter", "notablescan", "sysinfo", "cpu"];
+/// What a router has of the security options.
+const OF_SECURITY: &[&str] = &["keyFile", "clusterAuthMode", "transitionToAuth", "redactClientLogData"];
 
 /// The option that names the config servers.
 pub(super) const CONFIG_DB: &str = "sharding.configDB";
 
 fn is_of_router(heading: &str, opt: &Opt) -> bool {
-    opt.key() == CONFIG_DB || (HEADINGS.contains(&heading) && !OF_DATA.contains(&opt.cli))
+    opt.key() == CONFIG_DB
+        || (HEADINGS.contains(&heading) && !OF_DATA.contains(&opt.cli))
+        || OF_SECURITY.contains(&opt.cli)
 }
 
 /// What a router is told, checked: the config servers, as they were named.
@@ -58,7 +64,13 @@ mod tests {
     fn a_router_has_config_servers_and_no_data() {
         assert_eq!(checked("--configdb c/h:1 --port 5 --logpath x --fork").unwrap(), "c/h:1");
         assert!(checked("--port 5").unwrap_err().contains("configdb"));
-        for line in ["--dbpath x", "--replSet x", "--auth", "--shutdown"] {
+        for line in
+            ["--keyFile k --transitionToAuth", "--clusterAuthMode x509 --tlsMode requireTLS", "--auditPath x"]
+        {
+            assert_eq!(checked(&format!("--configdb c/h:1 {line}")).unwrap(), "c/h:1", "{line}");
+        }
+        for line in ["--dbpath x", "--replSet x", "--auth", "--noauth", "--shutdown", "--encryptionKeyFile x"]
+        {
             assert!(checked(&format!("--configdb c/h:1 {line}")).is_err(), "{line}");
         }
         assert!(help("pandos").contains("--configdb") && !help("pandos").contains("--dbpath"));

@@ -1,6 +1,7 @@
 //! `listDatabases`: those of all shards together, and the config servers' own.
 
 use super::super::prelude::*;
+use pando_auth::{Action, Authority};
 use pando_bson::ArrayBuilder;
 use pando_metadata_cache::Target;
 use pando_monitor::ReadPreference;
@@ -10,6 +11,7 @@ use pando_request::ListDatabasesArgs;
 use pando_routing::ShardId;
 use pando_rpc::Retry;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A database on several shards.
 #[derive(Default, Debug, PartialEq)]
@@ -41,7 +43,9 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     };
     let replies = router.gather(ctx, &targets, &primary, Retry::Idempotent, body).await?;
     let (mut total, mut shown) = (0, ArrayBuilder::new());
-    for (name, sum) in &summed(&replies) {
+    let own = own_only(router, ctx, req.body.get("authorizedDatabases"))?;
+    let is_shown = |name: &String| own.as_ref().is_none_or(|who| who.has_anything_in(name));
+    for (name, sum) in summed(&replies).iter().filter(|(name, _)| is_shown(name)) {
         let row = row(name, sum, name_only);
         if matcher.matches(&row)? {
             total += sum.bytes;
@@ -54,6 +58,14 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
         r.body.i64("totalSize", total).i64("totalSizeMb", total / (1 << 20));
     }
     Ok(r)
+}
+
+/// Who sees nothing but the databases in which it may do something.
+fn own_only(router: &Router, ctx: &OpCtx, authorized: Option<Value<'_>>) -> Result<Option<Arc<Authority>>> {
+    let Some(who) = router.authority_of_asker(ctx)? else { return Ok(None) };
+    let wants_own = authorized.is_some_and(|v| v.is_truthy());
+    let sees_all = who.may_on_cluster(Action::ListDatabases) && !wants_own;
+    Ok(Some(who).filter(|_| !sees_all))
 }
 
 fn row(name: &str, sum: &Sum, name_only: bool) -> DocBuf {

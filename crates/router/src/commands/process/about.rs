@@ -1,10 +1,9 @@
-//! What a router says of itself: `ping`, `buildInfo`, `hostInfo`, `getCmdLineOpts`, `whatsmyuri`, `connectionStatus`, `getLog`,
-//! `listCommands`, `features`.
+//! What a router says of itself: `ping`, `buildInfo`, `hostInfo`, `getCmdLineOpts`, `whatsmyuri`, `getLog`, `listCommands`, `features`.
 
 use super::super::prelude::*;
 use crate::config::{GIT_VERSION, VERSION, VERSION_ARRAY};
 use pando_base::limits;
-use pando_command::Flags;
+use pando_command::{Flags, Privileges};
 
 pub(in crate::commands) async fn ping(_: &Router, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
     match req.args("ping").next() {
@@ -68,25 +67,6 @@ pub(in crate::commands) async fn my_uri(_: &Router, ctx: &OpCtx, _: Request<'_>)
     Ok(r)
 }
 
-/// Nobody logs in at a router yet.
-pub(in crate::commands) async fn connection_status(_: &Router, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let mut privileges = false;
-    for arg in req.given_args("connectionStatus", &["showPrivileges"]) {
-        match arg.name() {
-            "showPrivileges" => privileges = arg.boolish()?,
-            _ => return Err(arg.unknown()),
-        }
-    }
-    let mut r = Reply::new();
-    r.body.doc("authInfo", |d| {
-        d.array("authenticatedUsers", |_| {}).array("authenticatedUserRoles", |_| {});
-        if privileges {
-            d.array("authenticatedUserPrivileges", |_| {});
-        }
-    });
-    Ok(r)
-}
-
 pub(in crate::commands) async fn log(_: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let which = req.first_str("getLog")?;
     let mut r = Reply::with_capacity(64 << 10);
@@ -109,20 +89,13 @@ pub(in crate::commands) async fn log(_: &Router, ctx: &OpCtx, req: Request<'_>) 
     Ok(r)
 }
 
-pub(in crate::commands) async fn rotate_log(_: &Router, ctx: &OpCtx, _: Request<'_>) -> Result<Reply> {
-    ctx.env().log.sink().rotate().map_err(|e| {
-        Error::new(ErrorCode::OperationFailed, format!("Log rotation failed due to exception: {e}"))
-    })?;
-    Ok(Reply::new())
-}
-
 pub(in crate::commands) async fn list_commands(router: &Router, _: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let mut r = Reply::with_capacity(32 << 10);
     r.body.doc("commands", |all| {
         let shown = router.registry.commands().filter(|c| c.handler.is_some() && !c.flags.has(Flags::HIDDEN));
         for spec in shown {
             all.doc(spec.name, |d| {
-                d.str("help", spec.help).bool("requiresAuth", true);
+                d.str("help", spec.help).bool("requiresAuth", spec.privileges != Privileges::Open);
                 d.bool("secondaryOk", spec.flags.has(Flags::SECONDARY_OK));
                 d.bool("adminOnly", spec.flags.has(Flags::ADMIN_ONLY));
                 d.array("apiVersions", |a| {

@@ -1,6 +1,7 @@
 //! `currentOp`, `killOp`, `shutdown`, `configureFailPoint`: what runs here, and its end.
 
 use super::super::prelude::*;
+use crate::aggregate::own::only_own;
 use crate::aggregate::run::{Asked, open};
 use crate::cursors::Wanted;
 use pando_bson::ArrayBuilder;
@@ -33,14 +34,17 @@ pub(in crate::commands) async fn kill(router: &Router, ctx: &OpCtx, req: Request
 
 impl Router {
     /// What runs here, and what clients wait for a router to do where that is asked for.
-    pub(crate) fn running_operations(&self, spec: &RawDoc) -> Vec<DocBuf> {
-        let idle = spec.get("idleConnections").is_some_and(|v| v.is_truthy());
+    pub(crate) fn running_operations(&self, ctx: &OpCtx, spec: &RawDoc) -> Vec<DocBuf> {
+        let is_on = |name: &str| spec.get(name).is_some_and(|v| v.is_truthy());
+        let idle = is_on("idleConnections");
+        let own = ctx.owner().filter(|_| !is_on("allUsers"));
         let (clock, host) = (&self.instance.env.clock, self.config.host_port());
         let (now, wall) = (clock.mono(), clock.wall_ms());
         let clients = self.instance.clients.all();
         let rows = clients.iter().filter_map(|client| {
             let op = client.active_op();
-            let shown = op.is_some() || idle;
+            let is_own = own.is_none_or(|own| client.login().owner() == own);
+            let shown = is_own && (op.is_some() || idle);
             shown.then(|| operations::row(&host, client, op.as_ref(), now, wall, |_, _| {}))
         });
         rows.collect()
@@ -63,6 +67,7 @@ pub(in crate::commands) async fn current(router: &Router, ctx: &OpCtx, req: Requ
     }
     stages.doc(|d| _ = d.raw_doc("$match", &filter.finish()));
     let stages = stages.finish();
+    let stages = only_own(router, ctx, &stages)?.unwrap_or(stages);
     let ns = Namespace::unchecked("admin", "$cmd.aggregate");
     let args = AggregateArgs { pipeline: &stages, has_cursor: true, ..AggregateArgs::default() };
     let asked = Asked { named: ns.clone(), ns, args, explains: None };

@@ -67,7 +67,10 @@ pub(in crate::commands) async fn set(router: &Router, _: &OpCtx, req: Request<'_
     for (i, (row, v)) in rows.iter().enumerate() {
         let was = match row.kind {
             Type::Log => log_levels::set(router.instance.env.log.sink(), row, v)?,
-            _ => Some(params.set(row, v)?),
+            _ => match router.logins.set_mode(&router.instance, row, v)? {
+                Some(was) => Some(was),
+                None => Some(params.set(row, v)?),
+            },
         };
         if let Some(was) = was.filter(|_| i == 0) {
             r.body.bson("was", &was);

@@ -2,6 +2,7 @@
 
 use super::super::prelude::*;
 use crate::config::VERSION;
+use pando_logins::status;
 
 /// In the order in which they are shown.
 const SECTIONS: [&str; 9] = [
@@ -33,6 +34,12 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
                 d.i64("virtual", (usage.virtual_bytes >> 20) as i64).bool("supported", true);
             }
             _ => router.instance.registry.section(section).append_to(d),
+        });
+    }
+    if wanted("security") {
+        b.doc("security", |d| {
+            router.instance.registry.section("security").append_to(d);
+            status::append(&router.logins, d);
         });
     }
     if wanted("sharding") {

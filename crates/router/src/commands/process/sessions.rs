@@ -2,11 +2,14 @@
 //! is killed is killed there, too.
 
 use super::super::prelude::*;
-use pando_base::session_id::SessionId;
+use pando_auth::Action;
+use pando_base::session_id::{NO_USER_DIGEST, SessionId};
 use pando_command::Param;
+use pando_logins::sessions;
 use pando_metadata_cache::Target;
 use pando_monitor::ReadPreference;
-use pando_request::session::sessions::{END, KILL, KILL_ALL, KILL_BY_PATTERN, REFRESH};
+use pando_oplog::session::{lsid_doc, lsid_of};
+use pando_request::session::sessions::{END, KILL, KILL_ALL, KILL_BY_PATTERN, Listed, REFRESH};
 use pando_request::{EndSessionsArgs, RefreshSessionsArgs};
 use pando_rpc::Retry;
 
@@ -16,7 +19,7 @@ pub(in crate::commands) async fn start(router: &Router, ctx: &OpCtx, _: Request<
     // Version 4, variant 1.
     id[6] = id[6] & 0x0F | 0x40;
     id[8] = id[8] & 0x3F | 0x80;
-    touch(router, ctx, [SessionId::of(id)])?;
+    touch(router, ctx, [SessionId::of_user(id, ctx.owner().unwrap_or(NO_USER_DIGEST))])?;
     let mut r = Reply::new();
     r.body.doc("id", |d| _ = d.uuid("id", &id));
     r.body.i32("timeoutMinutes", pando_base::limits::SESSION_TIMEOUT_MINUTES as i32);
@@ -28,20 +31,32 @@ fn touch(router: &Router, ctx: &OpCtx, sessions: impl IntoIterator<Item = Sessio
     sessions.into_iter().try_for_each(|lsid| router.sessions.touch(&lsid, ctx.started, max))
 }
 
+/// The sessions that a list names.
+async fn named(
+    router: &Router,
+    ctx: &OpCtx,
+    req: &Request<'_>,
+    list: &Listed,
+    instead: Action,
+) -> Result<Vec<SessionId>> {
+    let listed = list.read(req)?.into_iter().filter_map(lsid_of).collect();
+    sessions::named(router, ctx, listed, instead).await
+}
+
 pub(in crate::commands) async fn refresh(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     RefreshSessionsArgs::parse(&req)?;
-    let listed = REFRESH.read(&req)?;
+    let listed = named(router, ctx, &req, &REFRESH, Action::Impersonate).await?;
     ctx.arguments_read()?;
-    touch(router, ctx, listed.into_iter().filter_map(id_of).map(SessionId::of))?;
+    touch(router, ctx, listed)?;
     Ok(Reply::new())
 }
 
 /// Shards hear of it in the next round.
 pub(in crate::commands) async fn end(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     EndSessionsArgs::parse(&req)?;
-    let listed = END.read(&req)?;
+    let listed = named(router, ctx, &req, &END, Action::Impersonate).await?;
     ctx.arguments_read()?;
-    listed.into_iter().filter_map(id_of).for_each(|id| router.sessions.end(&SessionId::of(id)));
+    listed.iter().for_each(|lsid| router.sessions.end(lsid));
     Ok(Reply::new())
 }
 
@@ -50,35 +65,40 @@ pub(in crate::commands) async fn tell(router: &Router, _: &OpCtx, _: Request<'_>
     Ok(Reply::new())
 }
 
-/// The number of a session.
-fn id_of(doc: &RawDoc) -> Option<[u8; 16]> {
-    match doc.get("id") {
-        Some(Value::Binary { bytes, .. }) => bytes.try_into().ok(),
-        _ => None,
-    }
-}
-
 pub(in crate::commands) async fn kill(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let listed = KILL.read(&req)?;
-    let which: Vec<[u8; 16]> = listed.iter().copied().filter_map(id_of).collect();
-    kill_where(router, ctx, |lsid| which.is_empty() || which.contains(&lsid.id));
-    let patterns: Vec<DocBuf> = listed.into_iter().map(pattern_of).collect();
+    let which = named(router, ctx, &req, &KILL, Action::KillAnySession).await?;
+    let own = ctx.owner();
+    let is_own = |lsid: &SessionId| own.is_none_or(|own| lsid.uid == own);
+    // An empty list means all sessions of the caller.
+    kill_where(router, ctx, |lsid| if which.is_empty() { is_own(lsid) } else { which.contains(lsid) });
+    let patterns: Vec<DocBuf> = match which.is_empty() {
+        true => own.iter().map(of_user).collect(),
+        false => which.iter().map(of_session).collect(),
+    };
     kill_on_shards(router, ctx, &patterns).await
 }
 
-fn pattern_of(session: &RawDoc) -> DocBuf {
+fn of_session(lsid: &SessionId) -> DocBuf {
     let mut b = DocBuilder::new();
-    b.raw_doc("lsid", session);
+    b.raw_doc("lsid", &lsid_doc(lsid));
+    b.finish()
+}
+fn of_user(digest: &[u8; 32]) -> DocBuf {
+    let mut b = DocBuilder::new();
+    b.binary("uid", 0, digest);
     b.finish()
 }
 
-/// Nobody logs in at a router yet, so users that are named have no sessions.
 pub(in crate::commands) async fn kill_all(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    if !KILL_ALL.read(&req)?.is_empty() {
+    let users = KILL_ALL.read(&req)?;
+    if !users.is_empty() && ctx.owner().is_none() {
+        // Where nobody logs in, users have no sessions.
         return Ok(Reply::new());
     }
-    kill_where(router, ctx, |_| true);
-    kill_on_shards(router, ctx, &[]).await
+    let digests = sessions::digests_of_users(router, &users).await?;
+    kill_where(router, ctx, |lsid| digests.is_empty() || digests.contains(&lsid.uid));
+    let patterns: Vec<DocBuf> = digests.iter().map(of_user).collect();
+    kill_on_shards(router, ctx, &patterns).await
 }
 
 pub(in crate::commands) async fn kill_by_pattern(
@@ -88,12 +108,24 @@ pub(in crate::commands) async fn kill_by_pattern(
 ) -> Result<Reply> {
     let patterns = KILL_BY_PATTERN.read(&req)?;
     let fits = |lsid: &SessionId| {
-        let mut named = patterns.iter().filter_map(|p| p.get("lsid")?.as_doc()).filter_map(id_of).peekable();
-        named.peek().is_none() || named.any(|id| id == lsid.id)
+        patterns.is_empty() || patterns.iter().any(|pattern| sessions::fits(pattern, lsid, ctx.owner()))
     };
     kill_where(router, ctx, fits);
-    let patterns: Vec<DocBuf> = patterns.into_iter().map(RawDoc::to_buf).collect();
+    let patterns: Vec<DocBuf> =
+        patterns.into_iter().map(|pattern| for_shards(pattern, ctx.owner())).collect();
     kill_on_shards(router, ctx, &patterns).await
+}
+
+/// Shards take a session that does not say whose it is for this router's.
+fn for_shards(pattern: &RawDoc, own: Option<[u8; 32]>) -> DocBuf {
+    let named = pattern.get("lsid").and_then(|v| v.as_doc()).and_then(lsid_of);
+    match (named, own) {
+        (Some(mut lsid), Some(own)) if lsid.uid == NO_USER_DIGEST => {
+            lsid.uid = own;
+            of_session(&lsid)
+        }
+        _ => pattern.to_buf(),
+    }
 }
 
 fn kill_where(router: &Router, ctx: &OpCtx, which: impl Fn(&SessionId) -> bool) {

@@ -1,108 +1,66 @@
-//! What a client must be allowed for commands whose arguments decide it: a check for each, by subject.
-//!
-//! The rows of [`pando_command::table`] say it for all others. A check looks at what the request says, not at what is there: whether
-//! a collection exists is nobody's to learn who may not ask. What cannot be read of the arguments is left to the command to refuse.
-//! Every check but that of `bulkWrite`, which 6.0.5 does not have, was compared with it for each built-in role (`tests/privileges`).
+//! What a client must be allowed for commands whose arguments decide it: checks that every node makes ([`checks`]), and this server's own.
 
-mod aggregation;
-mod definitions;
-mod operations;
-mod principals;
-mod writes;
+mod apply_ops;
 
 use crate::Server;
-use pando_auth::{Action, Authority, Target};
-use pando_bson::{RawDoc, Value};
-use pando_command::{Check, Request};
+use pando_auth::{Action, Authority};
+use pando_base::Result;
+use pando_command::checks::{self, is_on, split, text};
+use pando_command::{Check, OpCtx, Request};
 
-/// The command's first value, if it is a collection's name.
-fn collection<'a>(req: &Request<'a>) -> &'a str {
-    match req.first().value() {
-        Value::String(name) => name,
-        _ => "$cmd",
-    }
+/// A shard tells it as figures of the cluster are told.
+fn shard_version(_: &Server, _: &OpCtx, _: &Request<'_>, who: &Authority) -> Result<bool> {
+    Ok(who.may_on_cluster(Action::GetShardVersion))
 }
 
-fn text<'a>(doc: &'a RawDoc, name: &str) -> Option<&'a str> {
-    doc.get(name).and_then(|v| v.as_str())
-}
-
-fn is_on(doc: &RawDoc, name: &str) -> bool {
-    doc.get(name).is_some_and(|v| v.is_truthy())
-}
-
-/// The documents of an array of the body, or of the sequence of that name beside it.
-fn each<'a>(req: &'a Request<'a>, name: &str) -> Vec<&'a RawDoc> {
-    let beside = req.sequences.iter().filter(|s| s.name == name).flat_map(|s| s.docs());
-    let within = req.body.get(name).and_then(|v| v.as_array()).into_iter().flatten();
-    within.filter_map(|e| e.value().as_doc()).chain(beside).collect()
-}
-
-/// `db.collection` in two.
-fn split(full: &str) -> (&str, &str) {
-    full.split_once('.').unwrap_or((full, ""))
-}
-
-/// `{db, coll}` or a name in `db`.
-fn target_of<'a>(v: Option<Value<'a>>, db: &'a str, name: &str) -> Option<Target<'a>> {
-    match v? {
-        Value::String(coll) => Some(Target::Collection(db, coll)),
-        Value::Document(d) => {
-            let coll = text(d, name)?;
-            Some(Target::Collection(text(d, "db").unwrap_or(db), coll))
-        }
-        _ => None,
-    }
-}
-
-/// `bypassDocumentValidation` is an action of its own on what is written.
-fn may_write(who: &Authority, body: &RawDoc, target: Target<'_>, actions: &[Action]) -> bool {
-    let bypasses = || is_on(body, "bypassDocumentValidation");
-    who.may(target, actions) && (who.may(target, &[Action::BypassDocumentValidation]) || !bypasses())
+fn explain(server: &Server, ctx: &OpCtx, req: &Request<'_>, who: &Authority) -> Result<bool> {
+    checks::explain(&server.registry, server, ctx, req, who)
 }
 
 pub(super) static CHECKS: &[(&str, Check<Server>)] = &[
-    ("_closeBackup", operations::backup),
-    ("_mergeAuthzCollections", principals::merge),
-    ("_openBackup", operations::backup),
-    ("_readBackup", operations::backup),
-    ("aggregate", aggregation::aggregate),
-    ("applyOps", writes::apply_ops),
-    ("bulkWrite", writes::bulk_write),
-    ("cloneCollectionAsCapped", definitions::clone_as_capped),
-    ("collMod", definitions::coll_mod),
-    ("create", definitions::create),
-    ("createRole", principals::create_role),
-    ("createUser", principals::create_user),
-    ("currentOp", operations::current_op),
-    ("dataSize", definitions::data_size),
-    ("explain", aggregation::explain),
-    ("filemd5", operations::file_md5),
-    ("findAndModify", writes::find_and_modify),
-    ("getDiagnosticData", operations::diagnostic_data),
-    ("getMore", operations::of_its_own),
-    ("grantPrivilegesToRole", principals::grant_privileges),
-    ("grantRolesToRole", principals::grant_roles),
-    ("grantRolesToUser", principals::grant_roles),
-    ("insert", writes::insert),
-    ("killAllSessionsByPattern", operations::kill_by_pattern),
-    ("killCursors", operations::of_its_own),
-    ("killOp", operations::kill_op),
-    ("killSessions", operations::of_its_own),
-    ("listCollections", definitions::list_collections),
-    ("listDatabases", definitions::list_databases),
-    ("mapReduce", aggregation::map_reduce),
-    ("profile", operations::profile),
-    ("renameCollection", definitions::rename),
-    ("revokePrivilegesFromRole", principals::revoke_privileges),
-    ("revokeRolesFromRole", principals::revoke_roles),
-    ("revokeRolesFromUser", principals::revoke_roles),
-    ("rolesInfo", principals::roles_info),
-    ("setProfilingFilterGlobally", operations::profiling_filter),
-    ("splitVector", definitions::split_vector),
-    ("update", writes::update),
-    ("updateRole", principals::update_role),
-    ("updateUser", principals::update_user),
-    ("usersInfo", principals::users_info),
-    ("validateDBMetadata", definitions::validate_metadata),
+    ("_closeBackup", checks::backup),
+    ("_mergeAuthzCollections", checks::merge),
+    ("_openBackup", checks::backup),
+    ("_readBackup", checks::backup),
+    ("aggregate", checks::aggregate),
+    ("applyOps", apply_ops::run),
+    ("bulkWrite", checks::bulk_write),
+    ("cloneCollectionAsCapped", checks::clone_as_capped),
+    ("collMod", checks::coll_mod),
+    ("create", checks::create),
+    ("createRole", checks::create_role),
+    ("createUser", checks::create_user),
+    ("currentOp", checks::current_op),
+    ("dataSize", checks::data_size),
+    ("explain", explain),
+    ("filemd5", checks::file_md5),
+    ("findAndModify", checks::find_and_modify),
+    ("getDiagnosticData", checks::diagnostic_data),
+    ("getMore", checks::of_its_own),
+    ("getShardVersion", shard_version),
+    ("grantPrivilegesToRole", checks::grant_privileges),
+    ("grantRolesToRole", checks::grant_roles),
+    ("grantRolesToUser", checks::grant_roles),
+    ("insert", checks::insert),
+    ("killAllSessionsByPattern", checks::kill_by_pattern),
+    ("killCursors", checks::of_its_own),
+    ("killOp", checks::kill_op),
+    ("killSessions", checks::of_its_own),
+    ("listCollections", checks::list_collections),
+    ("listDatabases", checks::list_databases),
+    ("mapReduce", checks::map_reduce),
+    ("mergeChunks", checks::sharding::merge_on_shard),
+    ("profile", checks::profile),
+    ("renameCollection", checks::rename),
+    ("revokePrivilegesFromRole", checks::revoke_privileges),
+    ("revokeRolesFromRole", checks::revoke_roles),
+    ("revokeRolesFromUser", checks::revoke_roles),
+    ("rolesInfo", checks::roles_info),
+    ("setProfilingFilterGlobally", checks::profiling_filter),
+    ("splitVector", checks::split_vector),
+    ("update", checks::update),
+    ("updateRole", checks::update_role),
+    ("updateUser", checks::update_user),
+    ("usersInfo", checks::users_info),
+    ("validateDBMetadata", checks::validate_metadata),
 ];

@@ -1,13 +1,13 @@
 //! Commands about users and roles.
 
-pub(super) mod authenticate;
 pub(super) mod drop;
 pub(super) mod grant;
+mod keeper;
 pub(super) mod merge;
 pub(super) mod role;
 pub(super) mod roles_info;
-pub(super) mod sasl;
 pub(super) mod user;
+pub(super) mod user_cache_generation;
 pub(super) mod users_info;
 
 use super::prelude::*;

@@ -2,13 +2,13 @@
 
 use super::{check_there, first_name, restrictions, role_names};
 use crate::commands::prelude::*;
-use crate::principals::login::iterations_of;
 use pando_audit::Event;
 use pando_auth::certificate::EXTERNAL;
 use pando_auth::scram::Credentials;
 use pando_auth::{Mechanism, Password, Proof, User, UserName};
 use pando_base::Uuid;
 use pando_env::Env;
+use pando_logins::iterations_of;
 use pando_request::settings::users::{roles, texts};
 use pando_request::{CreateUserArgs, UpdateUserArgs};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ pub(in crate::commands) async fn create(server: &Server, ctx: &OpCtx, req: Reque
     if name.user.is_empty() {
         return Err(Error::bad_value("User document needs 'user' field to be non-empty"));
     }
-    if name.db == EXTERNAL && server.principals.is_members(&name.user) {
+    if name.db == EXTERNAL && server.logins.is_members(&name.user) {
         return Err(Error::bad_value(
             "Cannot create an x.509 user with a subjectname that would be recognized as an internal cluster member",
         ));

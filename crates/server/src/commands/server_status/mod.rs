@@ -14,7 +14,6 @@ mod mem;
 mod oplog_truncation;
 mod register;
 mod repl;
-mod security;
 mod storage_engine;
 mod traffic_recording;
 mod two_phase_commit_coordinator;
@@ -87,7 +86,7 @@ const SECTIONS: &[Section] = &[
     Section::of("oplogTruncation"),
     Section::of("readConcernCounters"),
     Section::with("repl", repl::append),
-    Section::with("security", security::append),
+    Section::with("security", |server, d| pando_logins::status::append(&server.logins, d)),
     Section::of("storageEngine"),
     Section::of("trafficRecording"),
     Section::with("transactions", |server, d| server.statistics.transactions.append_last(d)),

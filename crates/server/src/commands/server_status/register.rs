@@ -1,7 +1,7 @@
 //! Who tells which metrics of this server, and where.
 
 use super::{
-    active_index_builds, election_metrics, extra_info, global_lock, locks, mem, oplog_truncation, security,
+    active_index_builds, election_metrics, extra_info, global_lock, locks, mem, oplog_truncation,
     storage_engine, traffic_recording, two_phase_commit_coordinator,
 };
 use crate::Server;
@@ -23,7 +23,7 @@ impl Server {
         section("locks", locks::collect);
         section("logicalSessionRecordCache", |s, to| s.sessions.collect_metrics(to));
         section("oplogTruncation", oplog_truncation::collect);
-        section("security", |s, to| s.principals.counts.collect(to));
+        section("security", |s, to| s.logins.counts.collect(to));
         section("storageEngine", storage_engine::collect);
         section("trafficRecording", traffic_recording::collect);
         section("transactions", |s, to| {
@@ -53,7 +53,7 @@ impl Server {
         section("metrics.repl.refusedMembers", |s, to| s.replication.member_door.refused.collect(to));
         section("metrics.repl.rollback", |s, to| s.replication.rollbacks.collect(to));
         section("metrics.repl.stateTransition", |s, to| s.replication.transitions.collect(to));
-        section("metrics.tls", security::collect);
+        section("metrics.tls", |s, to| pando_logins::status::collect(&s.logins, to));
         section("metrics.ttl", |s, to| s.upkeep.ttl.stats.collect(to));
     }
 }
