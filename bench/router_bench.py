@@ -9,6 +9,7 @@ connection each. Added CPU is the router's own, from the kernel, and what the sh
 """
 import argparse
 import glob
+import multiprocessing
 import os
 import pathlib
 import random
@@ -119,6 +120,9 @@ SCATTERED = {
 }
 
 
+SEVERAL = {name: PHASES[name] for name in ("find_one by _id", "update_one by _id")}
+
+
 def one_turn(coll, op, rnd, n, at):
     took, clock = [], time.perf_counter
     for i in range(n):
@@ -163,6 +167,38 @@ def scattered(cluster, phases, turns):
         print(f"{name:26} {statistics.median(took) * 1e6:9.1f} {took[len(took) * 99 // 100] * 1e6:9.1f}   {router / each:13.1f} {shards / each:13.1f}", flush=True)
 
 
+def clients_of(ports, op, seconds, out):
+    """One client of each port, in a process of its own; how many operations each has done."""
+    def work(i, port):
+        coll, rnd, n = client(port).bench.docs, random.Random(i), 0
+        op(coll, rnd, 0)
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            op(coll, rnd, 10 ** 6 * (i + 1) + n)
+            n += 1
+        out[i] = n
+    all = [multiprocessing.Process(target=work, args=(i, port)) for i, port in enumerate(ports)]
+    for p in all:
+        p.start()
+    for p in all:
+        p.join()
+
+
+def several(cluster, phases, turns):
+    """What four clients get done through one, two and four routers. All servers share one core, so more routers cannot do more: what is
+    shown is that they cost no more and that nobody waits for another one."""
+    print(f"\n{'four clients':26} {'routers':>7} {'operations/s':>12}   {'CPU of routers':>14} {'of the shard':>12}  (us)")
+    for name, (_, op) in phases.items():
+        for n in (1, 2, 4):
+            ports, out = [cluster.routers[i % n].port for i in range(4)], multiprocessing.Array("q", 4)
+            routers, shards = sum(r.cpu() for r in cluster.routers[:n]), sum(s.cpu() for s in cluster.shards)
+            seconds = turns / 8
+            clients_of(ports, op, seconds, out)
+            routers, shards = sum(r.cpu() for r in cluster.routers[:n]) - routers, sum(s.cpu() for s in cluster.shards) - shards
+            done = sum(out)
+            print(f"{name:26} {n:7} {done / seconds:12.0f}   {routers / done / 1000:14.1f} {shards / done / 1000:12.1f}", flush=True)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--pandod", required=True)
@@ -174,10 +210,10 @@ def main():
     wanted = lambda phases: {name: phase for name, phase in phases.items() if re.search(a.phases, name)}
     home = pathlib.Path(tempfile.mkdtemp(prefix="router-bench-"))
     try:
-        for shards, run, phases in (1, through, PHASES), (3, scattered, SCATTERED):
+        for shards, routers, run, phases in (1, 1, through, PHASES), (3, 1, scattered, SCATTERED), (1, 4, several, SEVERAL):
             if not wanted(phases):
                 continue
-            cluster = Cluster(home / f"{shards}", a.pandod, a.pandos, shards, 1)
+            cluster = Cluster(home / f"{shards}-{routers}", a.pandod, a.pandos, shards, routers)
             try:
                 cluster.fill()
                 run(cluster, wanted(phases), a.turns)
