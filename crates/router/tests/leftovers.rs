@@ -369,7 +369,7 @@ fn collections_of_the_system_are_not_sharded() {
 #[test]
 fn the_index_of_the_shard_key_is_neither_dropped_nor_hidden() {
     run(async {
-        let (_cluster, mut c) = cluster().await;
+        let (cluster, mut c) = cluster().await;
         fill(&mut c, "ranged", 20).await;
         let index = |key: Document, name: &str| doc! { "createIndexes": "ranged", "indexes": [{ "key": key, "name": name }] };
         c.ok(index(doc! { "n": 1 }, "n_1")).await;
@@ -394,6 +394,13 @@ fn the_index_of_the_shard_key_is_neither_dropped_nor_hidden() {
         c.ok(doc! { "split": "test.ranged", "middle": { "k": 100 }, "$db": "admin" }).await;
         let stats = c.ok(doc! { "collStats": "ranged" }).await;
         assert_eq!(stats.get("nchunks"), Some(&Bson::Int32(3)));
+        // What a set has for itself asks nobody who owns it.
+        let mut direct = cluster.shard(0).await;
+        for db in ["admin", "config", "local", "elsewhere"] {
+            let index = doc! { "key": { "n": 1 }, "name": "n_1" };
+            direct.ok(doc! { "createIndexes": "own", "indexes": [index], "$db": db }).await;
+            direct.ok(doc! { "dropIndexes": "own", "index": "*", "$db": db }).await;
+        }
         let sizes = stats.get("indexSizes").and_then(Bson::as_doc).unwrap();
         assert!(["_id_", "both"].iter().all(|name| sizes.get(name).is_some()), "{sizes:?}");
     });

@@ -29,7 +29,7 @@ async fn check_shard_key_index(
     args: &CollModArgs<'_>,
 ) -> Result<()> {
     let (Some(sharding), Some(change)) = (&server.sharding, &args.index) else { return Ok(()) };
-    let Some(key) = sharding.shard_key(ctx, ns).await? else { return Ok(()) };
+    let Some(key) = sharding.shard_key(&server.access, ctx, ns).await? else { return Ok(()) };
     match server.access.definitions().collection(ns) {
         Some(coll) => check_hidden(coll, &key, change),
         None => Ok(()),

@@ -14,16 +14,13 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let series = server.access.series_of_definition(&ns, args.by_buckets == Some(true))?;
     let on_buckets;
     let which = match (&args.index, &series) {
-        (IndexSelector::All, _) => DropWhich::All,
-        (IndexSelector::Name(name), _) => DropWhich::Name(name),
-        (IndexSelector::Names(names), _) => DropWhich::Names(names),
-        (IndexSelector::Key(key), None) => DropWhich::Key(key),
         (IndexSelector::Key(key), Some(s)) => {
             // What no index can be, no index is.
             on_buckets = key_on_buckets(&s.of, key)
                 .map_err(|e| Error::new(ErrorCode::IndexNotFound, e.message.to_string()))?;
             DropWhich::Key(&on_buckets)
         }
+        (index, _) => selected(index),
     };
     ctx.arguments_read()?;
     let ns = series.as_ref().map_or(ns, |s| s.buckets.clone());
@@ -47,6 +44,21 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     Ok(r)
 }
 
+fn selected<'a>(index: &'a IndexSelector<'a>) -> DropWhich<'a> {
+    match index {
+        IndexSelector::All => DropWhich::All,
+        IndexSelector::Name(name) => DropWhich::Name(name),
+        IndexSelector::Names(names) => DropWhich::Names(names),
+        IndexSelector::Key(key) => DropWhich::Key(key),
+    }
+}
+
+/// 370 before anybody has dropped anything, for whoever has other shards drop it first.
+pub(super) async fn check(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<()> {
+    let args = DropIndexesArgs::parse(&req)?;
+    spared(server, ctx, &req.ns()?, &selected(&args.index)).await.map(drop)
+}
+
 /// Of a sharded collection: what `"*"` drops, which is not all. What is named may go, or is refused.
 async fn spared(
     server: &Server,
@@ -55,7 +67,7 @@ async fn spared(
     which: &DropWhich<'_>,
 ) -> Result<Option<Vec<String>>> {
     let Some(sharding) = &server.sharding else { return Ok(None) };
-    let Some(key) = sharding.shard_key(ctx, ns).await? else { return Ok(None) };
+    let Some(key) = sharding.shard_key(&server.access, ctx, ns).await? else { return Ok(None) };
     let Some(coll) = server.access.definitions().collection(ns).cloned() else { return Ok(None) };
     if matches!(which, DropWhich::All | DropWhich::Name("*")) {
         return Ok(Some(not_serving(&coll, &key)));

@@ -5,7 +5,7 @@
 
 use super::Sharding;
 use pando_access::same_key;
-use pando_access::{Collection, DropWhich, Index};
+use pando_access::{Access, Collection, DropWhich, Index};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{RawDoc, Value};
 use pando_command::OpCtx;
@@ -13,12 +13,18 @@ use pando_routing::ShardKey;
 
 impl Sharding {
     /// Of a sharded collection; the config servers are asked where nothing is known.
-    pub(crate) async fn shard_key(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Option<ShardKey>> {
-        if self.shard_name().is_none() {
+    pub(crate) async fn shard_key(
+        &self,
+        access: &Access,
+        ctx: &OpCtx,
+        ns: &Namespace,
+    ) -> Result<Option<ShardKey>> {
+        // What belongs to the set alone is not sharded.
+        if self.shard_name().is_none() || matches!(ns.db(), "admin" | "local") {
             return Ok(None);
         }
         self.make_known(ns, ctx).await?;
-        Ok(self.metadata.known(ns).table().map(|table| table.collection.key.clone()))
+        Ok(access.sharded_by(ns))
     }
 }
 

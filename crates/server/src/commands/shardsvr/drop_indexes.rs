@@ -7,8 +7,9 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let ns = req.ns()?;
     let ddl = Ddl::new(server, ctx)?;
     let _locks = ddl.lock_collection(&ns).await?;
-    ddl.on_other_owners(&ns, "dropIndexes", req.body).await?;
     let body = renamed(req.body, "dropIndexes");
+    crate::commands::drop_indexes::check(server, ctx, Ddl::request("dropIndexes", req.db, &body)).await?;
+    ddl.on_other_owners(&ns, "dropIndexes", req.body).await?;
     crate::commands::drop_indexes::run(server, ctx, Ddl::request("dropIndexes", req.db, &body)).await
 }
 
