@@ -475,3 +475,34 @@ fn what_does_not_go_with_a_transaction_or_a_stream_is_refused() {
         }
     });
 }
+
+/// The client's own limit, not a host that does not answer.
+#[test]
+fn a_time_limit_that_runs_out_is_told_as_one() {
+    run(async {
+        let (cluster, mut c) = cluster().await;
+        c.ok(doc! { "insert": "ranged", "documents": [{ "_id": 1, "k": 1 }] }).await;
+        let update = || {
+            let one = doc! { "q": { "_id": 1, "k": 1 }, "u": { "$set": { "v": 1 } } };
+            with(doc! { "update": "ranged" }, "updates", vec![one.into()])
+        };
+        let mut held = update();
+        let id = Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![9; 16] });
+        held.push("lsid", doc! { "id": id });
+        held.push("txnNumber", 1i64);
+        held.push("startTransaction", true);
+        held.push("autocommit", false);
+        c.ok(held).await;
+        let mut other = cluster.router(0).await;
+        for _ in 0..8 {
+            let mut waits = update();
+            waits.push("maxTimeMS", 60);
+            let reply = other.run(waits).await;
+            let of_write = reply
+                .get("writeErrors")
+                .and_then(Bson::as_array)
+                .and_then(|e| e[0].as_doc()?.get("code").cloned());
+            assert_eq!(reply.get("code").cloned().or(of_write), Some(Bson::Int32(50)), "{reply:?}");
+        }
+    });
+}
