@@ -6,11 +6,15 @@ use super::store::{Held, Store};
 use crate::data::Stop;
 use pando_base::codes::class;
 use pando_base::panics::poisoned;
-use pando_base::{Error, ErrorCode, OpTime, Result};
+use pando_base::{Error, ErrorCode, OpTime, Result, limits};
 use pando_env::{BoxFuture, Component, Env};
 use pando_workflows::{Action, LocalWrite, Outcome, Resource, Section, Target};
 use std::sync::Mutex;
 use std::time::Duration;
+
+fn office_lost(e: &Error) -> bool {
+    e.code.is(class::NOT_PRIMARY | class::SHUTDOWN)
+}
 
 pub(super) struct InstanceHands<'a> {
     pub(super) env: &'a Env,
@@ -85,10 +89,24 @@ impl InstanceHands<'_> {
 }
 
 impl InstanceHands<'_> {
+    /// An attempt to step down shuts the write gate, and opens it again where it fails; of the end of its office this node is told by
+    /// `stop`, which ends whatever is under way. So what cannot be done now is tried again until the one or the other has happened: an
+    /// instance that left would have no primary to go on with.
+    async fn carry_out_in_office(&self, action: Action) -> Result<Outcome> {
+        let of_this_node = !matches!(action, Action::Call { .. });
+        loop {
+            match self.carry_out_one(action.clone()).await {
+                Err(e) if of_this_node && office_lost(&e) && !self.stop.is_asked() => {
+                    self.env.clock.sleep(Duration::from_millis(limits::WORKFLOW_RETRY_MS)).await;
+                }
+                said => return said,
+            }
+        }
+    }
     /// What a step of this node heard of another one that is primary no more, or is about to end, says nothing of this one: that it has
     /// lost its own office it is told otherwise.
     fn of_others(&self, e: Error) -> Error {
-        match e.code.is(class::NOT_PRIMARY | class::SHUTDOWN) && !self.stop.is_asked() {
+        match office_lost(&e) && !self.stop.is_asked() {
             true => Error::new(ErrorCode::HostUnreachable, format!("a step cannot be made now: {e}")),
             false => e,
         }
@@ -97,7 +115,7 @@ impl InstanceHands<'_> {
 
 impl Hands for InstanceHands<'_> {
     fn carry_out(&self, action: Action) -> BoxFuture<'_, Result<Outcome>> {
-        Box::pin(self.carry_out_one(action))
+        Box::pin(self.carry_out_in_office(action))
     }
     fn release(&self, resource: &Resource) {
         self.held.lock().unwrap_or_else(poisoned).release(resource);

@@ -93,3 +93,23 @@ fn what_waits_for_a_nudge_waits_on_after_a_restart_of_the_whole_set() {
         set.shut_down().await;
     });
 }
+
+#[test]
+fn a_step_down_that_fails_holds_a_workflow_up_and_does_not_end_it() {
+    run(async {
+        let set = Set::of(1).await;
+        let first = set.primary().await;
+        let mut c = set.connect(first).await;
+        c.ok(start(40, 30, false)).await;
+        // Nobody can take over, so the office is kept.
+        let reply =
+            c.run(doc! { "replSetStepDown": 10, "secondaryCatchUpPeriodSecs": 1, "$db": "admin" }).await;
+        assert_eq!(code(&reply), 262, "{reply:?}");
+        // It may have ended before it was asked for.
+        let reply = c.run(demo("wait")).await;
+        assert!(code(&reply) == 4 || number(&reply, "result.sum") == 820, "{reply:?}");
+        assert_eq!(in_config(&mut c, "demoTally").await, 40);
+        assert_eq!(in_config(&mut c, "demoWorkflows").await, 0);
+        set.shut_down().await;
+    });
+}
