@@ -55,7 +55,7 @@ pub enum Why {
     /// It may be this shard that is out of date: it asks the config servers about the collection.
     RefreshCollection(Namespace),
     RefreshDatabase(String),
-    /// It waits until a change of ownership is over.
+    /// It waits until a change of ownership is over; of a whole database, where the name has no collection.
     AwaitSection(Namespace),
 }
 
@@ -77,9 +77,22 @@ pub enum KnownDatabase {
 }
 
 #[derive(Default)]
+struct Database {
+    known: Option<KnownDatabase>,
+    /// Nobody who goes by its version gets in.
+    in_section: bool,
+    ended: Notify,
+}
+
+/// Whose section a name without a collection stands for.
+fn whole_database(of: &Namespace) -> Option<&str> {
+    of.coll().is_empty().then(|| of.db())
+}
+
+#[derive(Default)]
 struct State {
     collections: HashMap<Namespace, Collection>,
-    databases: HashMap<String, KnownDatabase>,
+    databases: HashMap<String, Database>,
     /// How often something was forgotten: what was asked for before is not believed after.
     forgotten: u64,
 }
@@ -150,13 +163,18 @@ impl FilteringMetadata {
     pub fn check_database(&self, db: &str, received: DatabaseVersion) -> Result<(), Refusal> {
         let refused = |error| Refusal { error, why: Why::RefreshDatabase(db.to_owned()) };
         self.shard().map_err(refused)?;
-        let known = self.state().databases.get(db).copied();
-        let wanted = match known {
-            Some(KnownDatabase::Here(version)) if version.order(received).is_eq() => return Ok(()),
-            Some(KnownDatabase::Here(version)) => Some(version),
-            Some(KnownDatabase::Elsewhere) | None => None,
-        };
-        Err(refused(StaleDatabase { db: db.to_owned(), received, wanted }.into_error()))
+        let (known, in_section) =
+            self.state().databases.get(db).map_or((None, false), |d| (d.known, d.in_section));
+        let told = |wanted| StaleDatabase { db: db.to_owned(), received, wanted }.into_error();
+        if in_section {
+            let why = Why::AwaitSection(Namespace::unchecked(db, ""));
+            return Err(Refusal { error: told(None), why });
+        }
+        match known {
+            Some(KnownDatabase::Here(version)) if version.order(received).is_eq() => Ok(()),
+            Some(KnownDatabase::Here(version)) => Err(refused(told(Some(version)))),
+            Some(KnownDatabase::Elsewhere) | None => Err(refused(told(None))),
+        }
     }
 
     /// What is known of a collection.
@@ -164,7 +182,7 @@ impl FilteringMetadata {
         self.state().collections.get(ns).map_or(Known::Nothing, |c| c.known.clone())
     }
     pub fn known_database(&self, db: &str) -> Option<KnownDatabase> {
-        self.state().databases.get(db).copied()
+        self.state().databases.get(db).and_then(|d| d.known)
     }
     /// The config servers have said: `None` is not sharded.
     pub fn install(&self, ns: &Namespace, table: Option<Arc<RoutingTable>>) {
@@ -196,7 +214,7 @@ impl FilteringMetadata {
         true
     }
     pub fn install_database(&self, db: &str, known: KnownDatabase) {
-        self.state().databases.insert(db.to_owned(), known);
+        self.state().databases.entry(db.to_owned()).or_default().known = Some(known);
     }
     /// Nothing is known of it any more.
     pub fn forget(&self, ns: &Namespace) {
@@ -211,12 +229,17 @@ impl FilteringMetadata {
     pub fn forget_all(&self) {
         let mut state = self.state();
         state.forgotten += 1;
-        state.databases.clear();
+        state.databases.retain(|_, d| d.in_section);
+        state.databases.values_mut().for_each(|d| d.known = None);
         state.collections.retain(|_, c| c.section.is_some());
         state.collections.values_mut().for_each(|c| c.known = Known::Nothing);
     }
     pub fn forget_database(&self, db: &str) {
-        self.state().databases.remove(db);
+        let mut state = self.state();
+        match state.databases.get_mut(db) {
+            Some(d) if d.in_section => d.known = None,
+            _ => drop(state.databases.remove(db)),
+        }
     }
     /// Versions of this shard's parts of sharded collections, in the order of their names.
     pub fn versions(&self) -> Vec<(Namespace, ChunkVersion)> {
@@ -231,9 +254,10 @@ impl FilteringMetadata {
         self.state().collections.len()
     }
 
-    /// Ownership of a collection is about to change.
-    pub fn enter(&self, ns: &Namespace, section: Section) {
-        self.state().collections.entry(ns.clone()).or_default().section = Some(section);
+    /// Ownership of a collection is about to change, or that of a database, whose section lets nobody in. So of all that follows: a name
+    /// without a collection stands for the database.
+    pub fn enter(&self, of: &Namespace, section: Section) {
+        self.state().enter(of, section);
     }
     /// These are the sections that there are, and there is no other.
     pub fn sections_are(&self, all: &[(Namespace, Section)]) {
@@ -242,9 +266,11 @@ impl FilteringMetadata {
             c.section = None;
             c.ended.bump();
         }
-        for (ns, section) in all {
-            state.collections.entry(ns.clone()).or_default().section = Some(*section);
+        for d in state.databases.values_mut().filter(|d| d.in_section) {
+            d.in_section = false;
+            d.ended.bump();
         }
+        all.iter().for_each(|(of, section)| state.enter(of, *section));
     }
     /// Whether somebody is kept from the collection.
     pub fn section(&self, ns: &Namespace) -> Option<Section> {
@@ -253,20 +279,36 @@ impl FilteringMetadata {
     /// It has changed, or has not.
     pub fn leave(&self, ns: &Namespace) {
         let mut state = self.state();
+        if let Some(d) = whole_database(ns).and_then(|db| state.databases.get_mut(db)) {
+            d.in_section = false;
+            d.ended.bump();
+        }
         if let Some(c) = state.collections.get_mut(ns) {
             c.section = None;
             c.ended.bump();
         }
     }
-    /// Returns when no section keeps anybody from the collection.
-    pub async fn section_ended(&self, ns: &Namespace) {
-        loop {
-            let (ended, seen) = {
-                let state = self.state();
-                let Some(c) = state.collections.get(ns).filter(|c| c.section.is_some()) else { return };
-                (c.ended.clone(), c.ended.version())
-            };
+    /// Returns when no section keeps anybody from it.
+    pub async fn section_ended(&self, of: &Namespace) {
+        let under_way = || self.state().under_way(of).map(|ended| (ended.clone(), ended.version()));
+        while let Some((ended, seen)) = under_way() {
             ended.changed(seen).await;
+        }
+    }
+}
+
+impl State {
+    fn enter(&mut self, of: &Namespace, section: Section) {
+        match whole_database(of) {
+            Some(db) => self.databases.entry(db.to_owned()).or_default().in_section = true,
+            None => self.collections.entry(of.clone()).or_default().section = Some(section),
+        }
+    }
+    /// What tells of the end of a section that keeps somebody out.
+    fn under_way(&self, of: &Namespace) -> Option<&Notify> {
+        match whole_database(of) {
+            Some(db) => self.databases.get(db).filter(|d| d.in_section).map(|d| &d.ended),
+            None => self.collections.get(of).filter(|c| c.section.is_some()).map(|c| &c.ended),
         }
     }
 }
@@ -322,6 +364,30 @@ mod tests {
         assert_eq!(read.why, Why::RefreshCollection(d.clone()));
         let write = metadata.check(&d, ChunkVersion::UNSHARDED, Access::Write).unwrap_err();
         assert_eq!(write.why, Why::AwaitSection(d));
+    }
+
+    #[test]
+    fn nobody_who_goes_by_a_databases_version_gets_into_its_section() {
+        let (metadata, version) = (shard(), DatabaseVersion::FIXED);
+        let ask = || metadata.check_database("d", version);
+        let whole = Namespace::unchecked("d", "");
+        metadata.install_database("d", KnownDatabase::Here(version));
+        assert!(ask().is_ok());
+        metadata.enter(&whole, Section::BlocksAll);
+        assert_eq!(ask().unwrap_err().why, Why::AwaitSection(whole.clone()));
+        assert!(
+            metadata.check_database("e", version).unwrap_err().why == Why::RefreshDatabase("e".to_owned())
+        );
+        // It outlives what is known.
+        metadata.forget_all();
+        metadata.forget_database("d");
+        assert_eq!(ask().unwrap_err().why, Why::AwaitSection(whole.clone()));
+        metadata.leave(&whole);
+        assert_eq!(ask().unwrap_err().why, Why::RefreshDatabase("d".to_owned()));
+        metadata.sections_are(&[(whole.clone(), Section::BlocksAll)]);
+        assert_eq!(ask().unwrap_err().why, Why::AwaitSection(whole));
+        metadata.sections_are(&[]);
+        assert_eq!(ask().unwrap_err().why, Why::RefreshDatabase("d".to_owned()));
     }
 
     #[test]

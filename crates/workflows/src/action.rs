@@ -55,11 +55,17 @@ pub enum LocalWrite {
     DropCollection { ns: Namespace },
     /// The entry that says that a database is gone. The database must be locked, and empty.
     DropDatabase { db: String },
-    /// The critical section of a collection, as a document that every member goes by; who writes now is waited for. What is entered
-    /// stays entered, and reads that are blocked stay so. 117 where it belongs to another reason.
+    /// The critical section of a collection, or of a whole database ([`whole_database`]: everything that goes by the database's version
+    /// waits), as a document that every member goes by; who writes now is waited for. What is entered stays entered, and reads that are
+    /// blocked stay so. 117 where it belongs to another reason.
     EnterSection { ns: Namespace, reason: DocBuf, block_reads: bool },
     /// The section's document goes, if it belongs to that reason.
     LeaveSection { ns: Namespace, reason: DocBuf },
+}
+
+/// What a section of a database is entered under.
+pub fn whole_database(db: &str) -> Namespace {
+    Namespace::unchecked(db, "")
 }
 
 /// Something to be looked up on this node.

@@ -42,7 +42,9 @@ pub mod retry;
 pub mod running;
 pub mod table;
 
-pub use action::{Action, Actions, Concern, Level, LocalWrite, Query, Resource, Section, Slot, Target};
+pub use action::{
+    Action, Actions, Concern, Level, LocalWrite, Query, Resource, Section, Slot, Target, whole_database,
+};
 pub use event::Event;
 pub use machine::{Restore, Workflow};
 pub use retry::Retry;

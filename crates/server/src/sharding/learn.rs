@@ -128,6 +128,12 @@ impl Sharding {
         }
         self.metadata.forget(ns);
     }
+    pub(crate) fn forget_database(&self, db: &str) {
+        if let Ok(cluster) = self.cluster() {
+            cluster.catalog.forget_database(db);
+        }
+        self.metadata.forget_database(db);
+    }
     /// The same of everything: a new primary, which was told of nothing that its predecessor has done.
     pub(crate) fn forget_all(&self) {
         if let Ok(cached) = self.cached() {

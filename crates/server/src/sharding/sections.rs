@@ -1,4 +1,5 @@
-//! Critical sections as documents (SH-DDL-5): `config.collection_critical_sections {_id: <ns>, reason, blockReads}`.
+//! Critical sections as documents (SH-DDL-5): `config.collection_critical_sections {_id: <ns>, reason, blockReads}`. That of a whole
+//! database, which is being dropped, has its name as `_id`.
 //!
 //! ```text
 //!   workflow ─► document, in the log ─► every member: observer, or read anew ─► FilteringMetadata ◄─ the door
@@ -13,6 +14,7 @@ use pando_base::{Error, ErrorCode, Namespace, OpTime, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_routing::check::Section;
 use pando_storage::ReadAt;
+use pando_workflows::whole_database;
 use std::sync::{Arc, Weak};
 
 const COLLECTION: &str = "config.collection_critical_sections";
@@ -20,9 +22,13 @@ const COLLECTION: &str = "config.collection_critical_sections";
 fn ns() -> Namespace {
     Namespace::unchecked("config", "collection_critical_sections")
 }
+/// The `_id` of a section's document.
+fn id_of(of: &Namespace) -> &str {
+    if of.coll().is_empty() { of.db() } else { of.as_str() }
+}
 fn key(of: &Namespace) -> DocBuf {
     let mut b = DocBuilder::new();
-    b.str("_id", of.as_str());
+    b.str("_id", id_of(of));
     b.finish()
 }
 fn belongs_to(doc: &RawDoc, reason: &RawDoc) -> bool {
@@ -34,7 +40,8 @@ fn blocks_reads(doc: &RawDoc) -> bool {
 
 /// What a document says.
 fn said_by(doc: &RawDoc) -> Option<(Namespace, Section)> {
-    let of = Namespace::parse(doc.get("_id")?.as_str()?).ok()?;
+    let id = doc.get("_id")?.as_str()?;
+    let of = if id.contains('.') { Namespace::parse(id).ok()? } else { whole_database(id) };
     Some((of, if blocks_reads(doc) { Section::BlocksAll } else { Section::BlocksWrites }))
 }
 
@@ -52,7 +59,7 @@ pub(crate) async fn enter(
     let change = |there: Option<&RawDoc>| {
         if let Some(there) = there {
             if !belongs_to(there, reason) {
-                let text = format!("{of} is in a critical section of another operation: {there}");
+                let text = format!("{} is in a critical section of another operation: {there}", id_of(of));
                 return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
             }
             if blocks_reads(there) || !block_reads {
@@ -60,7 +67,7 @@ pub(crate) async fn enter(
             }
         }
         let mut b = DocBuilder::new();
-        b.str("_id", of.as_str()).raw_doc("reason", reason).bool("blockReads", block_reads);
+        b.str("_id", id_of(of)).raw_doc("reason", reason).bool("blockReads", block_reads);
         Ok(Some(b.finish()))
     };
     let at = internal.change(&Uninterrupted, &ns(), &key(of), LogAs::Replacement, change).await?;
@@ -74,7 +81,7 @@ pub(crate) async fn leave(
     of: &Namespace,
     reason: &RawDoc,
 ) -> Result<Option<OpTime>> {
-    match internal.named(&ns(), of.as_str())? {
+    match internal.named(&ns(), id_of(of))? {
         Some(there) if belongs_to(&there, reason) => internal.remove(&Uninterrupted, &ns(), &key(of)).await,
         _ => Ok(None),
     }
@@ -90,7 +97,10 @@ impl Sharding {
     }
     /// What was known of it is of before.
     fn section_ended(&self, of: &Namespace) {
-        self.forget(of);
+        match of.coll().is_empty() {
+            true => self.forget_database(of.db()),
+            false => self.forget(of),
+        }
         self.metadata.leave(of);
     }
 }

@@ -3,7 +3,11 @@
 //! ```text
 //!   begin ─► look ─► drop: c1 … cn, each as in `drop` ─► other shards ─► here ─► commit: its entry goes ─► over
 //!              └ may fail                                                          └ of that version, no other
+//!
+//!   the database's section                                    entered ──────────────────────── left, where its entry is gone
 //! ```
+//! From before its collections here go until nobody is sent here any more, whoever goes by the database's version waits: what was
+//! written between would be acknowledged, and of no database.
 //! The checkpoint of `commit` is on a majority before the name may become another database: a primary that begins at the one of `drop`
 //! drops what it finds.
 
@@ -13,7 +17,7 @@ use crate::ddl::{
     Dropping, Head, Locks, SHARDS, SLOT, append_head, append_majority, doc_at, failure, nonsense, texts_at,
     timestamp_at, uuid_at,
 };
-use crate::{Actions, Event, Level, Resource, Retry, Slot, Target, Workflow};
+use crate::{Actions, Event, Level, LocalWrite, Resource, Retry, Slot, Target, Workflow, whole_database};
 use mutants::{Mutant, broken};
 use pando_base::{Error, ErrorCode, Millis, Namespace, Result, Timestamp, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
@@ -46,9 +50,12 @@ enum Step {
     Collection,
     Leaving,
     Elsewhere,
+    Entering,
     Here,
     Entry,
     Refreshing,
+    /// The database's own section.
+    Opening,
 }
 
 /// What `look` has answered.
@@ -100,6 +107,8 @@ struct DropShardedDatabase {
     gone: usize,
     dropping: Option<Dropping>,
     left: BTreeSet<Slot>,
+    /// What the client is told once the section is left.
+    result: Option<Result<DocBuf, Error>>,
 }
 
 fn locks_of(db: &str) -> Vec<(Resource, Level)> {
@@ -124,6 +133,7 @@ pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
         gone: 0,
         dropping: None,
         left: BTreeSet::new(),
+        result: None,
     }))
 }
 
@@ -173,10 +183,35 @@ impl DropShardedDatabase {
         out.call(slot, Target::Shard(shard.clone()), b.finish(), Retry::UntilRefused);
     }
     fn unless_left(&mut self, out: &mut Actions) {
-        if self.left.is_empty() {
-            self.step = Step::Here;
-            self.own(DROP_HERE, Retry::UntilRefused, out);
+        if !self.left.is_empty() {
+            return;
         }
+        if broken(Mutant::DatabaseStaysOpen) {
+            return self.drop_here(out);
+        }
+        self.step = Step::Entering;
+        let (ns, reason) = (whole_database(&self.db), self.reason());
+        out.write(SLOT, vec![LocalWrite::EnterSection { ns, reason, block_reads: true }], Retry::Always);
+    }
+    fn reason(&self) -> DocBuf {
+        let mut b = DocBuilder::new();
+        b.str("command", "dropDatabase").str("db", &self.db);
+        b.finish()
+    }
+    /// The section needs no wait of its own: the entry goes behind the next checkpoint.
+    fn drop_here(&mut self, out: &mut Actions) {
+        self.step = Step::Here;
+        self.own(DROP_HERE, Retry::UntilRefused, out);
+    }
+    /// Whoever waits may go on: to another shard where the entry is gone.
+    fn open(&mut self, result: Result<DocBuf, Error>, out: &mut Actions) {
+        if broken(Mutant::DatabaseStaysShut) {
+            return self.end(result, out);
+        }
+        self.step = Step::Opening;
+        self.result = Some(result);
+        let (ns, reason) = (whole_database(&self.db), self.reason());
+        out.write(SLOT, vec![LocalWrite::LeaveSection { ns, reason }], Retry::Always);
     }
     fn commit(&mut self, out: &mut Actions) {
         let version = self.found.as_ref().and_then(|found| found.version.clone());
@@ -209,7 +244,7 @@ impl DropShardedDatabase {
                 self.unless_left(out);
             }
             // There are databases that nobody drops.
-            (Step::Here, Err(e)) if e.code == ErrorCode::IllegalOperation => self.end(Err(e), out),
+            (Step::Here, Err(e)) if e.code == ErrorCode::IllegalOperation => self.open(Err(e), out),
             (Step::Here, Err(_)) => out.rest(slot, limits::WORKFLOW_RETRY_MS as Millis),
             (Step::Here, Ok(_)) => {
                 self.phase = Phase::Commit;
@@ -218,10 +253,10 @@ impl DropShardedDatabase {
                     false => out.checkpoint(),
                 }
             }
-            (Step::Entry, Err(e)) => self.end(Err(e), out),
+            (Step::Entry, Err(e)) => self.open(Err(e), out),
             (Step::Entry, Ok(_)) => self.refresh(out),
-            (Step::Refreshing, _) => self.end(Ok(DocBuf::default()), out),
-            (Step::Collection | Step::Leaving, _) => {}
+            (Step::Refreshing, _) => self.open(Ok(DocBuf::default()), out),
+            (Step::Collection | Step::Leaving | Step::Entering | Step::Opening, _) => {}
         }
     }
     fn rested(&mut self, slot: Slot, out: &mut Actions) {
@@ -250,6 +285,11 @@ impl DropShardedDatabase {
                 self.dropping = None;
                 self.gone += 1;
                 self.drop_next(out);
+            }
+            (Step::Entering, Event::Wrote { .. }) => self.drop_here(out),
+            (Step::Opening, Event::Wrote { .. }) => {
+                let result = self.result.take().unwrap_or_else(|| Ok(DocBuf::default()));
+                self.end(result, out);
             }
             (_, Event::Answer { slot, reply }) => self.on_answer(slot, reply, out),
             (_, Event::Rested { slot }) => self.rested(slot, out),

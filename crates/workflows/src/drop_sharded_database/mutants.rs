@@ -9,10 +9,20 @@ pub enum Mutant {
     NoNumber,
     /// The name may become another database before a majority knows that this one is gone.
     CommitNotSafe,
+    /// Clients write into the database while it goes.
+    DatabaseStaysOpen,
+    /// And nobody may do so ever after.
+    DatabaseStaysShut,
 }
 
 impl Mutant {
-    pub const ALL: &[Mutant] = &[Mutant::CollectionsStay, Mutant::NoNumber, Mutant::CommitNotSafe];
+    pub const ALL: &[Mutant] = &[
+        Mutant::CollectionsStay,
+        Mutant::NoNumber,
+        Mutant::CommitNotSafe,
+        Mutant::DatabaseStaysOpen,
+        Mutant::DatabaseStaysShut,
+    ];
 }
 
 crate::mutants::switch!(Mutant);

@@ -2,14 +2,45 @@
 
 use crate::cluster::{DB, Model, Mood, Shared, at, uuid};
 use pando_bson::RawDoc;
-use pando_workflows::drop_sharded_database::{OPERATION, mutants};
-use pando_workflows::kit::{Kit, Story, World, notice};
-use pando_workflows::{Home, Target, Workflow, ddl};
+use pando_workflows::drop_sharded_database::{DROP_HERE, OPERATION, mutants};
+use pando_workflows::kit::{Heard, Kit, Story, World, notice};
+use pando_workflows::{Home, LocalWrite, Target, Workflow, ddl, whole_database};
 use std::cell::RefCell;
 use std::rc::Rc;
 
 fn make() -> Box<dyn Workflow> {
     ddl::restore(&ddl::begin(DB, OPERATION, RawDoc::empty())).expect("a state")
+}
+
+/// From before its collections here go until its entry is gone nobody gets into the database.
+fn stays_shut_while_it_goes(story: &Story) -> Result<(), String> {
+    let of = whole_database(DB);
+    let is = |call: &Heard, name: &str| call.body.first().is_some_and(|e| e.name() == name);
+    let commits = |call: &Heard| is(call, "_configsvrCommitDropDatabase");
+    // A later one, of a primary that did not know, finds nothing.
+    let first = story.world.calls.iter().find(|call| commits(call) && call.ok);
+    if first.is_some_and(|call| call.sections.get(&of).is_none_or(|(_, reads)| !reads)) {
+        return Err("the entry goes while clients may be in the database".into());
+    }
+    let mut open = true;
+    for r in &story.world.log {
+        match &r.write {
+            LocalWrite::EnterSection { ns, .. } if *ns == of => open = false,
+            LocalWrite::LeaveSection { ns, .. } if *ns == of => {
+                open = true;
+                let before = &story.world.calls[..r.calls];
+                let went = before.iter().any(|call| is(call, DROP_HERE) && call.ok);
+                if went && !before.iter().any(commits) {
+                    return Err("clients get into a database whose collections are gone".into());
+                }
+            }
+            _ => {}
+        }
+    }
+    match open {
+        true => Ok(()),
+        false => Err("the database stays shut".into()),
+    }
 }
 
 /// What must be true of each drop, however it went.
@@ -22,6 +53,7 @@ fn end(story: &Story, model: &Shared) -> Result<(), String> {
         None if story.ended_unheard() => {}
         other => return Err(format!("gone: {gone}, and the client hears {other:?}")),
     }
+    stays_shut_while_it_goes(story)?;
     if !gone {
         return Ok(());
     }
