@@ -5,6 +5,7 @@ use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{ArrayBuilder, DocBuf, RawDoc};
 use pando_command::OpCtx;
 use pando_query::plan::{Hint, natural_of};
+use pando_query::stage::Glance;
 use pando_request::FindArgs;
 use std::borrow::Cow;
 
@@ -56,6 +57,7 @@ pub(crate) fn as_aggregation<'a>(view: &Namespace, args: &FindArgs<'a>) -> Resul
         hint,
         allow_disk_use: args.allow_disk_use,
         for_merge: false,
+        seen: Glance::ANYTHING,
     })
 }
 

@@ -9,15 +9,42 @@ use crate::ctx::QueryCtx;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{Elem, RawDoc, Value};
 
+/// What a pipeline or one inside of it may contain: who has to walk through it for such stages only does so where they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Glance {
+    /// `$changeStream`.
+    pub watches: bool,
+    /// `$out`, `$merge`.
+    pub writes: bool,
+    /// Joins and unions.
+    pub reads_others: bool,
+    /// Stages about processes and sessions, which have places of their own ([`super::check_places`]).
+    pub is_about_processes: bool,
+}
+
+impl Glance {
+    const NOTHING: Glance =
+        Glance { watches: false, writes: false, reads_others: false, is_about_processes: false };
+    /// Nobody has looked.
+    pub const ANYTHING: Glance =
+        Glance { watches: true, writes: true, reads_others: true, is_about_processes: true };
+}
+
 /// `db` is the command's, in which targets without a database are; names of targets are looked at where it is known.
-pub fn first_look(pipeline: &RawDoc, db: Option<&str>) -> Result<()> {
+pub fn first_look(pipeline: &RawDoc, db: Option<&str>) -> Result<Glance> {
+    let mut seen = Glance::NOTHING;
+    look(pipeline, db, &mut seen)?;
+    Ok(seen)
+}
+
+fn look(pipeline: &RawDoc, db: Option<&str>, seen: &mut Glance) -> Result<()> {
     for e in pipeline {
         let spec = stage_spec(e.value())?;
         let Some(stage) = spec.first() else { return Err(not_one_field()) };
         if !registry::is_known(stage.name()) {
             return Err(registry::unknown(stage.name()));
         }
-        look_inside(stage, db)?;
+        look_inside(stage, db, seen)?;
     }
     Ok(())
 }
@@ -30,11 +57,12 @@ fn check_name(coll: &str, db: Option<&str>) -> Result<()> {
     }
 }
 
-fn look_inside(e: Elem<'_>, db: Option<&str>) -> Result<()> {
+fn look_inside(e: Elem<'_>, db: Option<&str>, seen: &mut Glance) -> Result<()> {
     let name = e.name();
     match name {
-        "$facet" => facet::pipelines(e)?.try_for_each(|stages| first_look(stages?, db)),
+        "$facet" => facet::pipelines(e)?.try_for_each(|stages| look(stages?, db, seen)),
         "$lookup" | "$graphLookup" => {
+            seen.reads_others = true;
             let Value::Document(spec) = e.value() else {
                 let found = e.ty.name();
                 return Err(Error::failed_to_parse(format!(
@@ -63,23 +91,31 @@ fn look_inside(e: Elem<'_>, db: Option<&str>) -> Result<()> {
                     if spec.get("from").is_none() && !starts_with_documents(stages) {
                         return Err(lookup_spec::no_documents());
                     }
-                    first_look(stages, db)
+                    look(stages, db, seen)
                 }
             }
         }
         "$unionWith" => {
+            seen.reads_others = true;
             let (coll, stages) = union_with::named(e)?;
             check_name(coll, db)?;
-            first_look(&stages, db)
+            look(&stages, db, seen)
         }
-        "$changeStream" => sources::change_stream(e).map(drop),
+        "$changeStream" => {
+            seen.watches = true;
+            sources::change_stream(e).map(drop)
+        }
         "$collStats" | "$currentOp" | "$listLocalSessions" | "$listSessions" => {
+            seen.is_about_processes |= name != "$collStats";
             sources::parse(e, &QueryCtx::default()).map(drop)
         }
         // Variables are the command's, and not known here.
-        _ => match (registry::sink(e, None)?, db) {
-            (Some(sink), Some(db)) => sink.check_target(db),
-            _ => Ok(()),
+        _ => match registry::sink(e, None)? {
+            Some(sink) => {
+                seen.writes = true;
+                db.map_or(Ok(()), |db| sink.check_target(db))
+            }
+            None => Ok(()),
         },
     }
 }

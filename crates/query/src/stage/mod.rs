@@ -103,7 +103,7 @@ pub use ask_buckets::{bucket_filter, partial_filter};
 pub use collections::{Collections, Elsewhere, Examined, Opened, Target};
 pub use dependencies::Dependencies;
 pub use find_part::FindPart;
-pub use first_look::first_look;
+pub use first_look::{Glance, first_look};
 pub use geo_near::NearPart;
 pub use held::{Held, RanStage};
 pub use in_transaction::check_in_transaction;

@@ -31,8 +31,8 @@ use pando_query::matcher::Matcher;
 use pando_query::plan::{Hint, Query};
 use pando_query::source::Source;
 use pando_query::stage::{
-    NOT_FIRST, NOT_LAST, Pipeline, PipelineSource, RunEnv, Sink, check_first_stage, check_in_transaction,
-    check_places, first_stage, involved, place_of_first,
+    Glance, NOT_FIRST, NOT_LAST, Pipeline, PipelineSource, RunEnv, Sink, check_first_stage,
+    check_in_transaction, check_places, first_stage, involved, place_of_first,
 };
 use pando_query::timeseries::{TimeSeries, key_on_buckets};
 use std::borrow::Cow;
@@ -51,6 +51,8 @@ pub(crate) struct AggSpec<'a> {
     pub(crate) allow_disk_use: Option<bool>,
     /// A router merges the rows with those of other shards (`needsMerge`).
     pub(crate) for_merge: bool,
+    /// What the pipeline may contain.
+    pub(crate) seen: Glance,
 }
 
 /// Names resolved, stages compiled.
@@ -137,7 +139,7 @@ impl Aggregations {
         let (named, view) = view.unzip();
         let is_series = view.is_some() && coll.as_ref().is_some_and(|c| c.options.time_series.is_some());
         if let Some(v) = &view {
-            if watches(&spec.pipeline) {
+            if spec.seen.watches && watches(&spec.pipeline) {
                 return Err(named.map_or_else(|| on_view(&spec.ns), |v| is_a_view(&v)));
             }
             spec.collation.map(Collation::parse).transpose()?;
@@ -151,7 +153,7 @@ impl Aggregations {
         }
         let q = self.ctx_of(ctx, coll.as_deref(), view.as_ref(), is_series, &spec)?;
         // What a transaction does not go with is told before.
-        if !ctx.in_txn() {
+        if spec.seen.is_about_processes && !ctx.in_txn() {
             check_places(&spec.ns, &spec.pipeline, &q)?;
         }
         let parse = match view {
@@ -161,7 +163,8 @@ impl Aggregations {
         };
         let pipeline = parse(&spec.pipeline, &q);
         // Who does not write leaves it to the primary.
-        if self.reads.replication.member.accepts_writes()
+        if spec.seen.writes
+            && self.reads.replication.member.accepts_writes()
             && pipeline.as_ref().err().is_none_or(is_behind_targets)
         {
             writing::check_targets(&self.reads.access, spec.ns.db(), &spec.pipeline, &q)?;
@@ -199,7 +202,9 @@ impl Aggregations {
         q: &QueryCtx,
     ) -> Result<()> {
         let (db, mut names) = (spec.ns.db(), BTreeSet::new());
-        involved(&spec.pipeline, &mut names);
+        if spec.seen.reads_others {
+            involved(&spec.pipeline, &mut names);
+        }
         for ns in names.iter().filter_map(|name| Namespace::new(db, name).ok()) {
             self.reads.access.check_beside(ctx, &ns)?;
         }

@@ -7,17 +7,18 @@ use crate::aggregation::{AggSpec, Aggregation, collectionless, watches};
 use crate::cursors::body::CursorBody;
 use crate::cursors::reply::Open;
 use pando_query::collation::Collation;
-use pando_query::stage::first_look;
+use pando_query::stage::{Glance, first_look};
 use pando_request::AggregateArgs;
 use pando_request::read::read_concerns;
 use std::borrow::Cow;
 
-/// The pipeline of a command on `ns`.
-pub(crate) fn spec_of<'a>(args: &AggregateArgs<'a>, ns: Namespace) -> AggSpec<'a> {
+/// The pipeline of a command on `ns`, which may contain what was `seen`.
+pub(crate) fn spec_of<'a>(args: &AggregateArgs<'a>, ns: Namespace, seen: Glance) -> AggSpec<'a> {
     let for_merge = args.from_mongos && args.needs_merge == Some(true);
     AggSpec {
         ns,
         for_merge,
+        seen,
         pipeline: match for_merge {
             true => Cow::Owned(marked(args.pipeline)),
             false => Cow::Borrowed(args.pipeline),
@@ -46,7 +47,7 @@ pub(crate) fn target(server: &Server, req: &Request<'_>) -> Result<Namespace> {
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = target(server, &req)?;
     let args = AggregateArgs::parse(&req)?;
-    first_look(args.pipeline, Some(req.db))?;
+    let seen = first_look(args.pipeline, Some(req.db))?;
     ctx.arguments_read()?;
     if args.explain {
         if ctx.in_txn() {
@@ -65,15 +66,19 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         return Box::pin(super::explain::aggregation(server, ctx, &req, ns, &args, verbosity)).await;
     }
     read_concerns::check(ctx, args.pipeline)?;
-    let streams = watches(args.pipeline);
-    check_names_a_collection(&req, &ns, streams)?;
+    let streams = seen.watches && watches(args.pipeline);
+    if args.collection_uuid.is_some() {
+        check_names_a_collection(&ns, streams)?;
+    }
     // A view that is watched is refused before that.
     if !streams {
         args.collation.map(Collation::parse).transpose()?;
     }
-    server.access.check_collection_uuid("aggregate", &req, &ns)?;
+    if args.collection_uuid.is_some() {
+        server.access.check_collection_uuid("aggregate", &req, &ns)?;
+    }
     let open = Open { batch_size: args.batch_size, ..Open::new(ns.clone()) };
-    let spec = spec_of(&args, ns.clone());
+    let spec = spec_of(&args, ns.clone(), seen);
     let collation = spec.collation;
     let mut agg = server.crud.aggregations.prepare(ctx, spec)?;
     let reply = match agg.take_sink() {
@@ -100,11 +105,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
 }
 
 /// A UUID is that of a collection, and the command is about one.
-fn check_names_a_collection(req: &Request<'_>, ns: &Namespace, streams: bool) -> Result<()> {
-    let given = req.args("aggregate").find(|a| a.name() == "collectionUUID");
-    if given.is_none_or(|a| matches!(a.value(), Value::Null | Value::Undefined)) {
-        return Ok(());
-    }
+fn check_names_a_collection(ns: &Namespace, streams: bool) -> Result<()> {
     if streams {
         return Err(Error::location(4_928_900, "collectionUUID is not supported for a change stream"));
     }

@@ -161,10 +161,10 @@ pub(crate) async fn aggregation(
     args: &AggregateArgs<'_>,
     verbosity: Verbosity,
 ) -> Result<Reply> {
-    first_look(args.pipeline, Some(req.db))?;
+    let seen = first_look(args.pipeline, Some(req.db))?;
     args.collation.map(Collation::parse).transpose()?;
     server.access.check_collection_uuid("aggregate", req, &ns)?;
-    let agg = server.crud.aggregations.prepare(ctx, aggregate::spec_of(args, ns))?;
+    let agg = server.crud.aggregations.prepare(ctx, aggregate::spec_of(args, ns, seen))?;
     finish_pipeline(server, ctx, req, agg, verbosity).await
 }
 

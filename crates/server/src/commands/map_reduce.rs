@@ -8,6 +8,7 @@ use pando_access::Named;
 use pando_base::limits::BSON_USER_BYTES_MAX;
 use pando_bson::ArrayBuilder;
 use pando_env::Component;
+use pando_query::stage::Glance;
 use pando_request::MapReduceArgs;
 use pando_request::read::map_reduce::{CONTEXT, Output};
 use pando_request::read::map_reduce_pipeline::EMIT_TAKES;
@@ -27,6 +28,7 @@ pub(super) fn spec_of<'a>(args: &MapReduceArgs<'a>, ns: Namespace) -> AggSpec<'a
         hint: None,
         allow_disk_use: Some(true),
         for_merge: false,
+        seen: Glance::ANYTHING,
     }
 }
 
