@@ -385,11 +385,24 @@ fn parse_write_concern(v: &Value<'_>, body: &RawDoc) -> Result<WriteConcern> {
     }
 }
 
+/// `{id: <UUID>}`, as every driver sends it with every command: nothing is to be checked of it.
+fn plain_lsid(doc: &RawDoc) -> Option<[u8; 16]> {
+    let mut fields = doc.iter();
+    let only = fields.next().filter(|e| e.name_bytes() == b"id" && fields.next().is_none())?;
+    match only.value() {
+        Value::Binary { subtype: 4, bytes } => bytes.try_into().ok(),
+        _ => None,
+    }
+}
+
 fn parse_lsid(v: &Value<'_>) -> Result<SessionId> {
     const OWNER: &str = "OperationSessionInfo.lsid";
     let Value::Document(doc) = v else {
         return Err(wrong_type("OperationSessionInfo", "lsid", v, &["object"]));
     };
+    if let Some(id) = plain_lsid(doc) {
+        return Ok(SessionId::of_user(id, NO_USER_DIGEST));
+    }
     check_fields(LSID, OWNER, doc)?;
     let given = |name: &str| doc.get(name).is_some_and(|v| !matches!(v, Value::Null | Value::Undefined));
     let invalid = |text: &'static str| Err(Error::new(ErrorCode::InvalidOptions, text));
