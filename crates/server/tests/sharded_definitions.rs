@@ -502,3 +502,52 @@ fn config_servers_without_a_primary_are_waited_for() {
         b.set.shut_down().await;
     });
 }
+
+/// A write that is acknowledged while a database is dropped is of before or of after: what was written behind the drop of its collections
+/// and before that of its entry would be of no database.
+#[test]
+fn nobody_gets_into_a_database_while_it_goes() {
+    run(async {
+        let b = bench().await;
+        let mut c = b.router().await;
+        let insert = |coll: &str| {
+            let mut insert = doc! { "insert": coll };
+            insert.push("documents", vec![Bson::from(doc! { "_id": 1 })]);
+            insert.push("maxTimeMS", 300);
+            insert.push("$db", "test");
+            insert
+        };
+        let (mut refused, mut open) = (0, 0);
+        for n in 0..STEPS_MAX {
+            c.run(doc! { "enableSharding": "test", "primaryShard": "rs", "$db": "admin" }).await;
+            c.ok(insert("before")).await;
+            let primary = b.set.primary().await;
+            b.hang_at(primary, n).await;
+            let before = b.entered(primary).await;
+            let task = b.until_ok(doc! { "dropDatabase": 1, "$db": "test" });
+            let hung = b.hangs(primary, before, &task).await;
+            if hung {
+                let its_collections_went = ids(&mut b.shard_primary().await, "before").await.is_empty();
+                let is_known = of_config(&mut c, "databases")
+                    .await
+                    .iter()
+                    .any(|d| d.get("_id").and_then(Bson::as_str) == Some("test"));
+                let reply = c.run(insert("amid")).await;
+                let went_in = number(&reply, "n") == 1;
+                assert!(!(went_in && its_collections_went && is_known), "before step {n}: {reply:?}");
+                refused += i32::from(its_collections_went && is_known);
+                open += i32::from(went_in);
+            }
+            b.set.fail_point(primary, STEP, false).await;
+            task.await.unwrap();
+            b.until_nothing_is_left().await;
+            if !hung {
+                assert!(refused >= 2 && open >= 2, "{refused} {open}");
+                b.cluster.shut_down().await;
+                b.set.shut_down().await;
+                return;
+            }
+        }
+        panic!("it does not end");
+    });
+}
