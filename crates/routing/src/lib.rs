@@ -42,7 +42,7 @@ pub mod version;
 pub mod zones;
 
 pub use chunk::Chunk;
-pub use chunk_map::ChunkMap;
+pub use chunk_map::{ChunkMap, ChunkRef};
 pub use collection::CollectionEntry;
 pub use database::{DatabaseEntry, DatabaseVersion};
 pub use owned::Ownership;

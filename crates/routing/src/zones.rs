@@ -78,6 +78,12 @@ impl Zones {
         let k = &self.ranges[i];
         (end <= k.end.as_slice()).then_some(&*k.range.zone)
     }
+    /// Whether a zone begins or ends strictly within `[start, end)`.
+    pub fn end_within(&self, start: &[u8], end: &[u8]) -> bool {
+        // The first that ends behind the start: it begins or ends within, or all others are behind.
+        let i = self.ranges.partition_point(|k| k.end.as_slice() <= start);
+        self.ranges.get(i).is_some_and(|k| k.end.as_slice() < end || (start < &*k.start && &*k.start < end))
+    }
     /// Bounds of zones strictly within `[start, end)`: where a chunk must be split.
     pub fn bounds_within(&self, start: &[u8], end: &[u8]) -> Vec<&RawDoc> {
         let within = |key: &[u8]| start < key && key < end;

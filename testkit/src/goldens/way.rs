@@ -40,6 +40,13 @@ const COUNTED: [&str; 3] = ["numIndexesBefore", "numIndexesAfter", "nindexes"];
 /// What sums over shards lack.
 const OF_ONE: [&str; 1] = ["estimate"];
 
+/// What one of several shards said: of a database the first that has any of it.
+fn of_one_who_has_it(raw: &Document) -> Option<&Document> {
+    let has_any = |d: &&Document| d.get("collections").and_then(Bson::as_i64).is_some_and(|n| n > 0);
+    let all = || raw.iter().filter_map(|(_, v)| v.as_doc());
+    all().find(has_any).or_else(|| all().next())
+}
+
 impl Way {
     /// What a router does not have: the databases of a node's own.
     pub(super) fn leaves_out(self, case: &Case) -> bool {
@@ -69,7 +76,7 @@ impl Way {
         }
         let mut fields: Vec<(String, Bson)> = Vec::new();
         for (name, v) in reply.iter() {
-            match v.as_doc().map(|raw| raw.iter().filter_map(|(_, v)| v.as_doc()).next()) {
+            match v.as_doc().map(of_one_who_has_it) {
                 Some(Some(first)) if name == "raw" && reply.get("errmsg").is_none() => {
                     fields.extend(first.iter().map(|(k, v)| (k.to_owned(), v.clone())));
                 }

@@ -6,7 +6,7 @@ use pando_bson::ArrayBuilder;
 use pando_metadata_cache::Target;
 use pando_monitor::ReadPreference;
 use pando_query::QueryCtx;
-use pando_query::matcher::Matcher;
+use pando_query::matcher::{Matcher, Place};
 use pando_request::ListDatabasesArgs;
 use pando_routing::ShardId;
 use pando_rpc::Retry;
@@ -31,7 +31,7 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     let primary = ReadPreference::default();
     // The whole is filtered, not its parts.
     let filter = req.body.get("filter").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
-    let matcher = Matcher::parse(filter, &QueryCtx::default())?;
+    let matcher = Matcher::parse_in(Place::Document, filter, &QueryCtx::default())?;
     let body = |target: &Target| {
         let mut b = DocBuilder::with_capacity(256);
         b.elem(req.first());

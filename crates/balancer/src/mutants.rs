@@ -1,0 +1,52 @@
+//! Rules of the balancer, switched off one at a time; the tests must notice each.
+
+/// One rule switched off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mutant {
+    /// Chunks that are marked as too large are moved all the same.
+    JumboMoves,
+    /// A chunk that reaches over the end of a zone is moved as if it was in none.
+    UncutMoves,
+    /// Such chunks are never cut.
+    NothingIsCut,
+    /// All shards are taken as draining.
+    NobodyStays,
+    DrainingTakes,
+    AnybodyTakes,
+    /// The smallest difference is evened out.
+    BackAndForth,
+    /// A shard gives and takes as often as it comes.
+    ManyAtOnce,
+}
+
+impl Mutant {
+    pub const ALL: &[Mutant] = &[
+        Mutant::JumboMoves,
+        Mutant::UncutMoves,
+        Mutant::NothingIsCut,
+        Mutant::NobodyStays,
+        Mutant::DrainingTakes,
+        Mutant::AnybodyTakes,
+        Mutant::BackAndForth,
+        Mutant::ManyAtOnce,
+    ];
+}
+
+#[cfg(feature = "mutants")]
+thread_local! {
+    static ACTIVE: std::cell::Cell<Option<Mutant>> = const { std::cell::Cell::new(None) };
+}
+/// Breaks the balancer of this thread.
+#[cfg(feature = "mutants")]
+pub fn activate(mutant: Option<Mutant>) {
+    ACTIVE.set(mutant);
+}
+#[cfg(feature = "mutants")]
+pub(crate) fn broken(mutant: Mutant) -> bool {
+    ACTIVE.get() == Some(mutant)
+}
+#[cfg(not(feature = "mutants"))]
+#[inline(always)]
+pub(crate) const fn broken(_: Mutant) -> bool {
+    false
+}
