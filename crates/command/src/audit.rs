@@ -55,14 +55,14 @@ impl Client {
 
 impl Originator for Client {
     fn who(&self) -> Who {
-        let login = self.login();
-        let authority = login.last_authority();
+        let asks = self.acts_for().or_else(|| self.as_asking());
+        let (user, roles) = asks.map(|asks| (asks.user, asks.roles)).unzip();
         Who {
             connection: self.audited_as(),
             local: Place::of(self.local.as_deref()),
             remote: Place::of(self.remote.as_deref()),
-            user: login.user().map(|u| u.name.clone()),
-            roles: authority.map(|may| may.roles().iter().cloned().collect()).unwrap_or_default(),
+            user,
+            roles: roles.unwrap_or_default(),
         }
     }
 }

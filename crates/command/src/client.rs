@@ -7,6 +7,7 @@
 use crate::client_metadata;
 use crate::generic_args::SessionId;
 use crate::instance::Instance;
+use crate::on_behalf_of::OnBehalfOf;
 use crate::spec::Flags;
 use pando_audit::{Event, Place};
 use pando_auth::Login;
@@ -48,6 +49,8 @@ pub struct Client {
     login: Mutex<Login>,
     secured: OnceLock<Secured>,
     pub(crate) audited_as: OnceLock<Uuid>,
+    /// Of the command that another server has sent and that is carried out.
+    on_behalf_of: Mutex<Option<OnBehalfOf>>,
 }
 
 /// The client document of the first hello.
@@ -126,6 +129,7 @@ impl Client {
             login: Mutex::default(),
             secured: OnceLock::new(),
             audited_as: OnceLock::new(),
+            on_behalf_of: Mutex::default(),
         }
     }
     /// Who is logged in here, and who is about to be.
@@ -162,6 +166,20 @@ impl Client {
     fn is_member(&self) -> bool {
         let login = self.login();
         login.user().is_some_and(|u| u.name.is_system())
+    }
+    /// Until it is said otherwise, what happens here is a client's of the server that asks.
+    pub(crate) fn act_for(&self, whom: Option<OnBehalfOf>) {
+        *lock(&self.on_behalf_of) = whom;
+    }
+    pub(crate) fn acts_for(&self) -> Option<OnBehalfOf> {
+        lock(&self.on_behalf_of).clone()
+    }
+    /// Who asks, for another server to know.
+    pub fn as_asking(&self) -> Option<OnBehalfOf> {
+        let login = self.login();
+        let user = login.user()?.name.clone();
+        let roles = login.last_authority().map(|may| may.roles().iter().cloned().collect());
+        Some(OnBehalfOf { user, roles: roles.unwrap_or_default() })
     }
     pub fn set_internal(&self) {
         self.internal.store(true, Relaxed);

@@ -3,6 +3,7 @@
 use crate::client_metadata;
 use crate::cluster_time::Signature;
 use crate::concern::{ReadConcern, WriteConcern, had_wrong_type};
+use crate::on_behalf_of::OnBehalfOf;
 use crate::request::{missing, unknown, wrong_type};
 use pando_base::session_id::NO_USER_DIGEST;
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
@@ -66,6 +67,8 @@ pub struct GenericArgs {
     /// `$configTime`, `$topologyTime`: what the sender has heard of the cluster's metadata.
     pub config_time: Option<Timestamp>,
     pub topology_time: Option<Timestamp>,
+    /// `$audit`: from another server, on whose behalf it asks. Of anybody else it is looked at and not believed.
+    pub on_behalf_of: Option<Box<OnBehalfOf>>,
     /// `mayBypassWriteBlocking`: from another server, whose client may write where users may not.
     pub may_bypass_write_blocking: Option<bool>,
     /// `$replData`: another member wants to know how this one is doing (R-META-1).
@@ -290,7 +293,12 @@ impl Reading {
                     return Err(Error::location(13111, text));
                 }
             },
-            "$audit" => check_audit(&v)?,
+            "$audit" => {
+                check_audit(&v)?;
+                if self.of_server {
+                    self.args.on_behalf_of = v.as_doc().and_then(OnBehalfOf::parse).map(Box::new);
+                }
+            }
             "$queryOptions" if !matches!(v, Value::Document(_)) => {
                 return Err(Error::type_mismatch("Expected field $queryOptionsto be of type object"));
             }
@@ -537,7 +545,7 @@ fn check_uuid(of: &str, v: &Value<'_>) -> Result<()> {
     }
 }
 
-/// On whose behalf another server asks.
+/// What is wrong with `$audit`.
 fn check_audit(v: &Value<'_>) -> Result<()> {
     const USERS: &str = "$impersonatedUsers";
     const ROLES: &str = "$impersonatedRoles";

@@ -32,6 +32,7 @@ pub mod locks;
 pub mod log_levels;
 pub mod metrics;
 pub mod node;
+pub mod on_behalf_of;
 mod op_ctx;
 pub mod params;
 pub mod pipeline;

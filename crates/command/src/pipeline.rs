@@ -104,6 +104,11 @@ pub async fn run<S: Node>(
         }
     };
     find_late_mistakes(spec, node.roles(), msg.body, &mut args);
+    let for_another = args.on_behalf_of.take();
+    let acts_for_another = for_another.is_some();
+    if let Some(whom) = for_another {
+        client.act_for(Some(*whom));
+    }
     if takes_default_read_concern(spec, client, &args) {
         args.read_concern.or_default(|| node.default_read_level());
     }
@@ -130,6 +135,9 @@ pub async fn run<S: Node>(
     node.append_metadata(&ctx, &mut body);
     let reply = Encoded { buf: body.into_buffer() };
     finish(node, &ctx, spec.flags, &req, &reply, error.as_ref());
+    if acts_for_another {
+        client.act_for(None);
+    }
     let close_after = error.is_some_and(|e| e.code.is(class::CLOSES));
     Answer { reply, next, close: false, close_after }
 }

@@ -517,16 +517,75 @@ fn without_logins_everybody_may_do_everything_and_times_are_not_signed() {
     });
 }
 
+/// An audit log, and what it has recorded.
+fn audit_log() -> (Arc<AuditLog>, Memory) {
+    let trail = Memory::default();
+    let settings = Settings { format: Format::Json, filter: None };
+    let end = |e: &std::io::Error| panic!("{e}");
+    let clock = Arc::new(RealClock::new());
+    (Arc::new(AuditLog::new(clock, settings, Box::new(trail.clone()), Uuid([7; 16]), end)), trail)
+}
+
+/// What a router has shards and config servers do is its client's doing.
+#[test]
+fn audit_logs_of_a_cluster_name_the_user_who_did_it() {
+    run(async {
+        let (log, trail) = audit_log();
+        let mut cluster = Cluster::audited(1, 1, log).await;
+        let (of_router, trail_of_router) = audit_log();
+        let audited = cluster.add_router_with(|c| c.audit = Some(of_router)).await;
+        let mut ann = with_user(&cluster, audited, "ann", vec![role("root", "admin")]).await;
+        trail.take();
+        ann.ok(doc! { "createUser": "bob", "pwd": "pw", "roles": [], "$db": "test" }).await;
+        ann.ok(doc! { "dropUser": "bob", "$db": "test" }).await;
+        ann.ok(doc! { "create": "c", "$db": "test" }).await;
+        ann.ok(insert("made")).await;
+        let index = doc! { "key": { "a": 1 }, "name": "a" };
+        let mut indexes = doc! { "createIndexes": "c" };
+        indexes.push("indexes", vec![Bson::from(index)]);
+        indexes.push("$db", "test");
+        ann.ok(indexes).await;
+        let events: Vec<String> =
+            trail.take().into_iter().map(|line| String::from_utf8(line).unwrap()).collect();
+        for action in ["createUser", "dropUser", "createCollection", "createIndex", "createDatabase"] {
+            let of: Vec<&String> =
+                events.iter().filter(|l| l.contains(&format!("\"atype\":\"{action}\""))).collect();
+            let by_ann = |l: &&&String| l.contains("\"user\":\"ann\"") && l.contains("\"role\":\"root\"");
+            assert!(!of.is_empty() && of.iter().filter(by_ann).count() == of.len(), "{action}: {of:#?}");
+        }
+        // What comes on the same connection, and of nobody, is not hers.
+        assert!(events.iter().filter(|l| l.contains("made")).all(|l| l.contains("\"user\":\"ann\"")));
+        // Nobody else is believed to ask for another one.
+        let forged =
+            doc! { "$impersonatedUsers": [{ "user": "x", "db": "admin" }], "$impersonatedRoles": [] };
+        let mut create = doc! { "create": "forged" };
+        create.push("$audit", forged);
+        create.push("$db", "test");
+        ann.ok(create).await;
+        let events: Vec<String> =
+            trail.take().into_iter().map(|line| String::from_utf8(line).unwrap()).collect();
+        assert!(events.iter().any(|l| l.contains("forged") && l.contains("\"user\":\"ann\"")), "{events:#?}");
+        trail_of_router.take();
+        ann.ok(doc! { "enableSharding": "e", "$db": "admin" }).await;
+        ann.ok(doc! { "shardCollection": "e.c", "key": { "k": 1 }, "$db": "admin" }).await;
+        let events: Vec<String> =
+            trail_of_router.take().into_iter().map(|line| String::from_utf8(line).unwrap()).collect();
+        for action in ["enableSharding", "shardCollection"] {
+            let is = |l: &&String| {
+                l.contains(&format!("\"atype\":\"{action}\"")) && l.contains("\"user\":\"ann\"")
+            };
+            assert_eq!(events.iter().filter(is).count(), 1, "{events:#?}");
+        }
+        cluster.shut_down().await;
+    });
+}
+
 #[test]
 fn a_router_accounts_for_logins_and_for_what_it_refuses() {
     run(async {
         let mut cluster = Cluster::with_logins(1, 1).await;
-        let trail = Memory::default();
-        let settings = Settings { format: Format::Json, filter: None };
-        let end = |e: &std::io::Error| panic!("{e}");
-        let clock = Arc::new(RealClock::new());
-        let log = AuditLog::new(clock, settings, Box::new(trail.clone()), Uuid([7; 16]), end);
-        let audited = cluster.add_router_with(|c| c.audit = Some(Arc::new(log))).await;
+        let (log, trail) = audit_log();
+        let audited = cluster.add_router_with(|c| c.audit = Some(log)).await;
         let told = || -> Vec<String> {
             trail.take().into_iter().map(|line| String::from_utf8(line).unwrap()).collect()
         };

@@ -1,6 +1,7 @@
 //! A sharded cluster in this process: a config server, shards of one member, routers.
 
 use crate::{Client, Running, Set, World, pause};
+use pando_audit::AuditLog;
 use pando_auth::{ClusterAuth, ClusterAuthMode, ClusterKeys, Keyfile};
 use pando_bson::{Document, doc};
 use pando_command::Params;
@@ -25,6 +26,8 @@ pub const ROOT: (&str, &str) = ("root", "secret");
 pub struct Cluster {
     /// What its nodes log in to each other with; `None` = nobody logs in.
     key: Option<&'static str>,
+    /// Of config server and shards together.
+    audit: Option<Arc<AuditLog>>,
     world: World,
     config: Option<Running>,
     shards: Vec<(World, Option<Running>)>,
@@ -38,13 +41,17 @@ fn keys(key: &'static str) -> Arc<ClusterAuth> {
     Arc::new(ClusterAuth::new(ClusterAuthMode::KeyFile, Some(keys)))
 }
 
-async fn start(world: &World, port: u16, set: &str, role: ClusterRole, key: Option<&'static str>) -> Running {
+/// What a process is to be: the set it is of, its role in the cluster, its key, and where it records events.
+type Part<'p> = (&'p str, ClusterRole, Option<&'static str>, Option<Arc<AuditLog>>);
+
+async fn start(world: &World, port: u16, (set, role, key, audit): Part<'_>) -> Running {
     let set = set.to_owned();
     world
         .start_at(port, |c| {
             if let Some(key) = key {
                 (c.asks_for_logins, c.signs_cluster_times, c.cluster_auth) = (true, true, keys(key));
             }
+            c.audit = audit;
             c.repl_set = Some(set);
             c.cluster_role = Some(role);
             c.auto_initiate = Some(format!("127.0.0.1:{}", c.port));
@@ -64,17 +71,26 @@ async fn abandon(running: Running) {
 impl Cluster {
     /// All shards are added.
     pub async fn of(shards: usize, routers: usize) -> Cluster {
-        Cluster::started(shards, routers, None).await
+        Cluster::started(shards, routers, None, None).await
     }
     /// The same of nodes that log in to each other, and whose clients log in; [`ROOT`] may everything.
     pub async fn with_logins(shards: usize, routers: usize) -> Cluster {
-        Cluster::started(shards, routers, Some("one key of all")).await
+        Cluster::started(shards, routers, Some("one key of all"), None).await
     }
-    async fn started(shards: usize, routers: usize, key: Option<&'static str>) -> Cluster {
+    /// The same; config server and shards record events.
+    pub async fn audited(shards: usize, routers: usize, log: Arc<AuditLog>) -> Cluster {
+        Cluster::started(shards, routers, Some("one key of all"), Some(log)).await
+    }
+    async fn started(
+        shards: usize,
+        routers: usize,
+        key: Option<&'static str>,
+        audit: Option<Arc<AuditLog>>,
+    ) -> Cluster {
         let world = World::new();
-        let config = start(&world, 0, "c", ClusterRole::Config, key).await;
+        let config = start(&world, 0, ("c", ClusterRole::Config, key, audit.clone())).await;
         let (config, none) = (Some(config), Vec::new());
-        let mut cluster = Cluster { key, world, config, shards: none, routers: Vec::new() };
+        let mut cluster = Cluster { key, audit, world, config, shards: none, routers: Vec::new() };
         for _ in 0..shards {
             cluster.start_shard(key).await;
         }
@@ -96,7 +112,7 @@ impl Cluster {
     /// A set that could be added; its number.
     pub async fn start_shard(&mut self, key: Option<&'static str>) -> usize {
         let (world, i) = (World::new(), self.shards.len());
-        let running = start(&world, 0, &format!("s{i}"), ClusterRole::Shard, key).await;
+        let running = start(&world, 0, (&format!("s{i}"), ClusterRole::Shard, key, self.audit.clone())).await;
         self.shards.push((world, Some(running)));
         i
     }
@@ -179,7 +195,12 @@ impl Cluster {
         if let Some(running) = self.shards[i].1.take() {
             abandon(running).await;
         }
-        let again = start(&self.shards[i].0, port, &format!("s{i}"), ClusterRole::Shard, self.key).await;
+        let again = start(
+            &self.shards[i].0,
+            port,
+            (&format!("s{i}"), ClusterRole::Shard, self.key, self.audit.clone()),
+        )
+        .await;
         self.shards[i].1 = Some(again);
     }
     /// Nobody knows any more who owns what; returns where the config server was.
@@ -191,7 +212,8 @@ impl Cluster {
     }
     /// It comes back.
     pub async fn find_config_server(&mut self, port: u16) {
-        self.config = Some(start(&self.world, port, "c", ClusterRole::Config, self.key).await);
+        self.config =
+            Some(start(&self.world, port, ("c", ClusterRole::Config, self.key, self.audit.clone())).await);
     }
     /// The config server ends where it is, and comes back.
     pub async fn restart_config_server(&mut self) {

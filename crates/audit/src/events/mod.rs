@@ -4,6 +4,7 @@ mod access;
 mod definitions;
 mod principals;
 mod process;
+mod sharding;
 
 pub use access::Mutation;
 pub use definitions::IndexBuild;

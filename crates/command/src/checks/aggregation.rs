@@ -187,7 +187,7 @@ impl Asked<'_> {
         let Some(to) = target_of(Some(into), self.db, "coll") else { return true };
         let mode = |name: &str| v.as_doc().and_then(|d| text(d, name));
         let inserts = mode("whenNotMatched").is_none_or(|m| m == "insert");
-        let updates = !matches!(mode("whenMatched"), Some("keepExisting" | "fail"));
+        let updates = mode("whenMatched") != Some("fail");
         let actions: &[Action] = match (inserts, updates) {
             (true, true) => &[Insert, Update],
             (true, false) => &[Insert],

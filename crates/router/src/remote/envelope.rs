@@ -28,6 +28,7 @@ pub(crate) fn append(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>, kind: K
         b.elem(e);
     }
     append_bypass(b, ctx);
+    append_asking(b, ctx, req);
     append_session(b, ctx.lsid.as_ref());
     match op::transaction(ctx) {
         Some(transaction) => append_part(b, transaction, target),
@@ -53,6 +54,17 @@ fn append_bypass(b: &mut DocBuilder, ctx: &OpCtx) {
         }
         Some(bypasses) => drop(b.bool("mayBypassWriteBlocking", bypasses)),
         None => {}
+    }
+}
+
+/// What a shard or a config server does is told as its client's doing, where it is told at all: reads are not.
+fn append_asking(b: &mut DocBuilder, ctx: &OpCtx, req: &Request<'_>) {
+    const NEVER_TOLD: [&str; 5] = ["find", "getMore", "count", "distinct", "killCursors"];
+    if ctx.instance().asks_for_logins()
+        && !NEVER_TOLD.contains(&req.name)
+        && let Some(whom) = ctx.client.as_asking()
+    {
+        whom.append_to(b);
     }
 }
 

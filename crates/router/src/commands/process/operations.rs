@@ -78,7 +78,15 @@ pub(in crate::commands) async fn current(router: &Router, ctx: &OpCtx, req: Requ
     Ok(r)
 }
 
-pub(in crate::commands) async fn shutdown(router: &Router, ctx: &OpCtx, _: Request<'_>) -> Result<Reply> {
+pub(in crate::commands) async fn shutdown(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    // Nobody has to take over from a router.
+    for arg in req.args("shutdown") {
+        match arg.name() {
+            "force" => drop(arg.boolish()?),
+            "timeoutSecs" => drop(arg.i64_at_least(0)?),
+            _ => return Err(arg.unknown()),
+        }
+    }
     router.request_shutdown();
     ctx.close_connection();
     Ok(Reply::new())

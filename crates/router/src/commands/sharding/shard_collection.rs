@@ -2,6 +2,7 @@
 
 use super::super::define::on_primary::OnPrimary;
 use super::super::prelude::*;
+use pando_audit::Event;
 use pando_request::ShardCollectionArgs;
 use pando_routing::ShardKey;
 use pando_rpc::Retry;
@@ -33,6 +34,8 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     let within = Request { db: ns.db(), ..req };
     let on = OnPrimary { ns: ns.clone(), name, creates: true, retry: Retry::Idempotent };
     on.run_with(router, ctx, &within, arguments).await?;
+    let unique = req.body.get("unique").is_some_and(|v| v.is_truthy());
+    ctx.client.audit(|| Event::shard_collection(ns.as_str(), args.key, unique));
     let mut r = Reply::new();
     r.body.str("collectionsharded", ns.as_str());
     Ok(r)
