@@ -55,7 +55,7 @@ impl Client {
 
 impl Originator for Client {
     fn who(&self) -> Who {
-        let asks = self.acts_for().or_else(|| self.as_asking());
+        let asks = self.asks_for();
         let (user, roles) = asks.map(|asks| (asks.user, asks.roles)).unzip();
         Who {
             connection: self.audited_as(),

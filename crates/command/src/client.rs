@@ -168,13 +168,15 @@ impl Client {
         login.user().is_some_and(|u| u.name.is_system())
     }
     /// Until it is said otherwise, what happens here is a client's of the server that asks.
-    pub(crate) fn act_for(&self, whom: Option<OnBehalfOf>) {
+    pub fn act_for(&self, whom: Option<OnBehalfOf>) {
         *lock(&self.on_behalf_of) = whom;
     }
-    pub(crate) fn acts_for(&self) -> Option<OnBehalfOf> {
-        lock(&self.on_behalf_of).clone()
+    /// Whose doing it is what happens here now.
+    pub fn asks_for(&self) -> Option<OnBehalfOf> {
+        let told = lock(&self.on_behalf_of).clone();
+        told.or_else(|| self.as_asking())
     }
-    /// Who asks, for another server to know.
+    /// Who is logged in, for another server to know.
     pub fn as_asking(&self) -> Option<OnBehalfOf> {
         let login = self.login();
         let user = login.user()?.name.clone();

@@ -3,7 +3,7 @@
 
 use pando_auth::UserName;
 use pando_auth::roles::RoleName;
-use pando_bson::{DocBuilder, RawDoc};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
 
 const USERS: &str = "$impersonatedUsers";
 const ROLES: &str = "$impersonatedRoles";
@@ -32,15 +32,21 @@ impl OnBehalfOf {
         Some(OnBehalfOf { user: user(first)?, roles })
     }
     pub fn append_to(&self, b: &mut DocBuilder) {
-        b.doc("$audit", |d| {
-            d.array(USERS, |a| {
-                a.doc(|u| _ = u.str("user", &self.user.user).str("db", &self.user.db));
-            });
-            d.array(ROLES, |a| {
-                for role in &self.roles {
-                    a.doc(|r| _ = r.str("role", &role.role).str("db", &role.db));
-                }
-            });
+        b.doc("$audit", |d| self.append_fields(d));
+    }
+    pub fn to_doc(&self) -> DocBuf {
+        let mut b = DocBuilder::new();
+        self.append_fields(&mut b);
+        b.finish()
+    }
+    fn append_fields(&self, d: &mut DocBuilder) {
+        d.array(USERS, |a| {
+            a.doc(|u| _ = u.str("user", &self.user.user).str("db", &self.user.db));
+        });
+        d.array(ROLES, |a| {
+            for role in &self.roles {
+                a.doc(|r| _ = r.str("role", &role.role).str("db", &role.db));
+            }
         });
     }
 }

@@ -240,8 +240,8 @@ impl OpCtx {
         self.client.env.tasks.yield_now().await;
         self.check_interrupt()
     }
-    /// `work`, whose locks are this operation's.
-    pub(crate) async fn run<F: Future>(&self, work: std::pin::Pin<&mut F>) -> F::Output {
+    /// `work`, whose locks are this operation's, and whose doings are its client's.
+    pub async fn run<F: Future>(&self, work: std::pin::Pin<&mut F>) -> F::Output {
         let mut work = work;
         std::future::poll_fn(|cx| {
             let _works_for = op_locks::enter(&self.locks);

@@ -576,6 +576,25 @@ fn audit_logs_of_a_cluster_name_the_user_who_did_it() {
             };
             assert_eq!(events.iter().filter(is).count(), 1, "{events:#?}");
         }
+        // Whoever asks for what a coordinator does is kept with its state.
+        trail.take();
+        ann.ok(doc! { "shardCollection": "e.d", "key": { "k": 1 }, "$db": "admin" }).await;
+        ann.ok(doc! { "drop": "d", "$db": "e" }).await;
+        ann.ok(doc! { "dropDatabase": 1, "$db": "e" }).await;
+        let events: Vec<String> =
+            trail.take().into_iter().map(|line| String::from_utf8(line).unwrap()).collect();
+        for (action, ns) in [
+            ("createCollection", "e.d"),
+            ("dropCollection", "e.d"),
+            ("dropCollection", "e.c"),
+            ("dropDatabase", "e"),
+        ] {
+            let of = |l: &&String| {
+                l.contains(&format!("\"atype\":\"{action}\"")) && l.contains(&format!("\"ns\":\"{ns}\""))
+            };
+            let is_anns = |l: &&String| l.contains("\"user\":\"ann\"");
+            assert!(events.iter().filter(of).any(|l| is_anns(&l)), "{action} of {ns}: {events:#?}");
+        }
         cluster.shut_down().await;
     });
 }

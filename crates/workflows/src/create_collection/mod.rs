@@ -19,8 +19,8 @@
 pub mod mutants;
 
 use crate::ddl::{
-    Head, Locks, SHARDS, SLOT, append_head, append_majority, array_at, doc_at, failure, nonsense, own,
-    texts_at, timestamp_at, uuid_at,
+    Head, Locks, SHARDS, SLOT, append_asked_by, append_head, append_majority, array_at, doc_at, failure,
+    nonsense, own, texts_at, timestamp_at, uuid_at,
 };
 use crate::{Actions, Event, Level, LocalWrite, Resource, Retry, Slot, Target, Workflow};
 use mutants::{Mutant, broken};
@@ -64,6 +64,7 @@ impl Phase {
 struct CreateCollection {
     ns: Namespace,
     request: DocBuf,
+    asked_by: Option<DocBuf>,
     phase: Phase,
     locks: Locks,
     /// What `makeCollection` has answered: `{collection, chunks, options, indexes, shards}`; `shards` are the others that own a part.
@@ -89,6 +90,7 @@ pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
         locks: Locks::new(Locks::of_collection(&ns)),
         ns,
         request: head.request,
+        asked_by: head.asked_by,
         phase,
         definition,
         left: BTreeSet::new(),
@@ -120,6 +122,7 @@ impl CreateCollection {
     fn own_step(&self, step: &str, out: &mut Actions) {
         let mut b = own(step, &self.ns);
         b.raw_doc("request", &self.request);
+        append_asked_by(&mut b, self.asked_by.as_deref());
         out.call(SLOT, Target::Own, b.finish(), Retry::Transient);
     }
 
@@ -332,7 +335,7 @@ impl Workflow for CreateCollection {
     fn document(&self) -> Option<DocBuf> {
         let phase = Phase::KEPT.iter().find(|(phase, _)| *phase == self.phase).map_or("", |(_, text)| text);
         let mut b = DocBuilder::new();
-        append_head(&mut b, self.ns.as_str(), OPERATION, phase, &self.request);
+        append_head(&mut b, self.ns.as_str(), OPERATION, phase, &self.request, self.asked_by.as_deref());
         if let Some(definition) = &self.definition {
             b.raw_doc("definition", definition);
         }

@@ -1,6 +1,6 @@
 //! One collection goes: first nobody routes to it any more, then its parts go. Part of a drop, and of the drop of a database.
 
-use super::{SHARDS, SLOT, append_majority, own};
+use super::{SHARDS, SLOT, append_asked_by, append_majority, own};
 use crate::drop_collection::mutants::{Mutant, broken};
 use crate::{Actions, Concern, Event, LocalWrite, Retry, Slot, Target};
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid, limits};
@@ -29,14 +29,30 @@ pub(crate) struct Dropping {
     pub(crate) at: Timestamp,
     /// The others.
     pub(crate) shards: Vec<String>,
+    asked_by: Option<DocBuf>,
     step: Step,
     left: BTreeSet<Slot>,
     failure: Option<Error>,
 }
 
 impl Dropping {
-    pub(crate) fn new(ns: Namespace, uuid: Option<Uuid>, at: Timestamp, shards: Vec<String>) -> Dropping {
-        Dropping { ns, uuid, at, shards, step: Step::Entering, left: BTreeSet::new(), failure: None }
+    pub(crate) fn new(
+        ns: Namespace,
+        uuid: Option<Uuid>,
+        at: Timestamp,
+        shards: Vec<String>,
+        asked_by: Option<DocBuf>,
+    ) -> Dropping {
+        Dropping {
+            ns,
+            uuid,
+            at,
+            shards,
+            asked_by,
+            step: Step::Entering,
+            left: BTreeSet::new(),
+            failure: None,
+        }
     }
     fn reason(&self) -> DocBuf {
         let mut b = DocBuilder::new();
@@ -128,7 +144,9 @@ impl Dropping {
         }
         self.step = Step::Here;
         let retry = if self.uuid.is_some() { Retry::Always } else { Retry::UntilRefused };
-        out.call(SLOT, Target::Own, own(DROP_HERE, &self.ns).finish(), retry);
+        let mut b = own(DROP_HERE, &self.ns);
+        append_asked_by(&mut b, self.asked_by.as_deref());
+        out.call(SLOT, Target::Own, b.finish(), retry);
     }
     pub(crate) fn check(&self) {
         assert!(self.left.is_empty() || self.step == Step::Elsewhere);

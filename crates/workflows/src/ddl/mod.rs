@@ -28,6 +28,8 @@ use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use std::collections::VecDeque;
 
 pub const NAME: &str = "ShardingDDLCoordinator";
+/// As MongoDB's coordinators call what they keep of whoever asks.
+const ASKED_BY: &str = "forwardableOpMetadata";
 pub const COLLECTION: &str = "system.sharding_ddl_coordinators";
 
 /// One thing after the other; other shards have slots of their own from [`SHARDS`] on.
@@ -49,11 +51,21 @@ pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
 pub fn options(state: &RawDoc) -> DocBuf {
     doc_at(state, "request").unwrap_or_default()
 }
-/// What an instance starts from.
-pub fn begin(namespace: &str, operation: &str, request: &RawDoc) -> DocBuf {
+/// What an instance starts from. `asked_by` is whoever asked first, as `$audit` says it: what the steps of this node do is told as
+/// theirs. It is no part of what two requests must agree on.
+pub fn begin(namespace: &str, operation: &str, request: &RawDoc, asked_by: Option<&RawDoc>) -> DocBuf {
     let mut b = DocBuilder::new();
-    append_head(&mut b, namespace, operation, "begin", request);
+    append_head(&mut b, namespace, operation, "begin", request, asked_by);
     b.finish()
+}
+/// Of a step's body: see [`begin`].
+pub fn asked_by(step: &RawDoc) -> Option<DocBuf> {
+    doc_at(step, ASKED_BY)
+}
+pub(crate) fn append_asked_by(b: &mut DocBuilder, asked_by: Option<&RawDoc>) {
+    if let Some(asked_by) = asked_by {
+        b.raw_doc(ASKED_BY, asked_by);
+    }
 }
 
 /// The request of a state document, and whose it is.
@@ -61,6 +73,7 @@ pub(crate) struct Head {
     pub(crate) namespace: String,
     pub(crate) request: DocBuf,
     pub(crate) phase: String,
+    pub(crate) asked_by: Option<DocBuf>,
 }
 
 impl Head {
@@ -71,6 +84,7 @@ impl Head {
             namespace: text(&id, "namespace").ok_or_else(|| nonsense(state))?,
             request: options(state),
             phase: text(state, "phase").ok_or_else(|| nonsense(state))?,
+            asked_by: asked_by(state),
         })
     }
     pub(crate) fn ns(&self) -> Result<Namespace> {
@@ -84,11 +98,13 @@ pub(crate) fn append_head(
     operation: &str,
     phase: &str,
     request: &RawDoc,
+    asked_by: Option<&RawDoc>,
 ) {
     b.doc("_id", |d| {
         d.str("namespace", namespace).str("operationType", operation);
     });
     b.str("phase", phase).raw_doc("request", request);
+    append_asked_by(b, asked_by);
 }
 pub(crate) fn nonsense(state: &RawDoc) -> Error {
     Error::bad_value(format!("not a state of a coordinator: {state}"))

@@ -43,6 +43,7 @@ impl Phase {
 struct DropCollection {
     ns: Namespace,
     request: DocBuf,
+    asked_by: Option<DocBuf>,
     phase: Phase,
     locks: Locks,
     dropping: Option<Dropping>,
@@ -54,7 +55,7 @@ pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
     let ns = head.ns()?;
     let phase = Phase::KEPT.iter().find(|(_, text)| *text == head.phase).map(|(phase, _)| *phase);
     let phase = phase.ok_or_else(|| nonsense(state))?;
-    let dropping = dropping_of(&ns, state);
+    let dropping = dropping_of(&ns, state, head.asked_by.clone());
     if (phase > Phase::Begin) != dropping.is_some() {
         return Err(nonsense(state));
     }
@@ -62,6 +63,7 @@ pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
         locks: Locks::new(Locks::of_collection(&ns)),
         ns,
         request: head.request,
+        asked_by: head.asked_by,
         phase,
         dropping,
         result: None,
@@ -69,9 +71,9 @@ pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
 }
 
 /// Of a state document, or of the answer of `look`.
-fn dropping_of(ns: &Namespace, doc: &RawDoc) -> Option<Dropping> {
+fn dropping_of(ns: &Namespace, doc: &RawDoc, asked_by: Option<DocBuf>) -> Option<Dropping> {
     let at = timestamp_at(doc, "timestamp")?;
-    Some(Dropping::new(ns.clone(), uuid_at(doc, "collectionUUID"), at, texts_at(doc, "shards")))
+    Some(Dropping::new(ns.clone(), uuid_at(doc, "collectionUUID"), at, texts_at(doc, "shards"), asked_by))
 }
 
 impl DropCollection {
@@ -91,7 +93,7 @@ impl DropCollection {
         }
     }
     fn looked(&mut self, reply: &RawDoc, out: &mut Actions) {
-        self.dropping = dropping_of(&self.ns, reply);
+        self.dropping = dropping_of(&self.ns, reply, self.asked_by.clone());
         match self.dropping.is_some() {
             true => self.begin_phase(Phase::Drop, out),
             false => self.end(Err(Error::internal("a definition without a number")), out),
@@ -154,7 +156,7 @@ impl Workflow for DropCollection {
     fn document(&self) -> Option<DocBuf> {
         let phase = Phase::KEPT.iter().find(|(phase, _)| *phase == self.phase).map_or("", |(_, text)| text);
         let mut b = DocBuilder::new();
-        append_head(&mut b, self.ns.as_str(), OPERATION, phase, &self.request);
+        append_head(&mut b, self.ns.as_str(), OPERATION, phase, &self.request, self.asked_by.as_deref());
         if let Some(dropping) = &self.dropping {
             if let Some(uuid) = dropping.uuid {
                 b.uuid("collectionUUID", &uuid.0);

@@ -14,8 +14,8 @@
 pub mod mutants;
 
 use crate::ddl::{
-    Dropping, Head, Locks, SHARDS, SLOT, append_head, append_majority, doc_at, failure, nonsense, texts_at,
-    timestamp_at, uuid_at,
+    Dropping, Head, Locks, SHARDS, SLOT, append_asked_by, append_head, append_majority, doc_at, failure,
+    nonsense, texts_at, timestamp_at, uuid_at,
 };
 use crate::{Actions, Event, Level, LocalWrite, Resource, Retry, Slot, Target, Workflow, whole_database};
 use mutants::{Mutant, broken};
@@ -99,6 +99,7 @@ impl Found {
 struct DropShardedDatabase {
     db: String,
     request: DocBuf,
+    asked_by: Option<DocBuf>,
     phase: Phase,
     step: Step,
     locks: Locks,
@@ -127,6 +128,7 @@ pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
         locks: Locks::new(locks_of(&head.namespace)),
         db: head.namespace,
         request: head.request,
+        asked_by: head.asked_by,
         phase,
         step: Step::Collection,
         found,
@@ -141,6 +143,7 @@ impl DropShardedDatabase {
     fn own(&self, step: &str, retry: Retry, out: &mut Actions) {
         let mut b = DocBuilder::new();
         b.str(step, &self.db);
+        append_asked_by(&mut b, self.asked_by.as_deref());
         out.call(SLOT, Target::Own, b.finish(), retry);
     }
     fn go(&mut self, out: &mut Actions) {
@@ -157,7 +160,8 @@ impl DropShardedDatabase {
         let Some((ns, uuid)) = found.collections.get(self.gone).filter(|_| !skipped).cloned() else {
             return self.drop_elsewhere(out);
         };
-        let mut dropping = Dropping::new(ns, Some(uuid), found.at, found.shards.clone());
+        let mut dropping =
+            Dropping::new(ns, Some(uuid), found.at, found.shards.clone(), self.asked_by.clone());
         dropping.begin(out);
         self.step = Step::Collection;
         self.dropping = Some(dropping);
@@ -328,7 +332,7 @@ impl Workflow for DropShardedDatabase {
     fn document(&self) -> Option<DocBuf> {
         let phase = Phase::KEPT.iter().find(|(phase, _)| *phase == self.phase).map_or("", |(_, text)| text);
         let mut b = DocBuilder::new();
-        append_head(&mut b, &self.db, OPERATION, phase, &self.request);
+        append_head(&mut b, &self.db, OPERATION, phase, &self.request, self.asked_by.as_deref());
         if let Some(found) = &self.found {
             found.append(&mut b);
         }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 fn make() -> Box<dyn Workflow> {
     let request = doc! { "shardKey": { "k": 1 } }.to_raw();
-    ddl::restore(&ddl::begin(NS, OPERATION, &request)).expect("a state")
+    ddl::restore(&ddl::begin(NS, OPERATION, &request, None)).expect("a state")
 }
 
 /// The commits that the config servers were sent, without those that take one back.

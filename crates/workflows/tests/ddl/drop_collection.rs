@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 fn make() -> Box<dyn Workflow> {
-    ddl::restore(&ddl::begin(NS, OPERATION, RawDoc::empty())).expect("a state")
+    ddl::restore(&ddl::begin(NS, OPERATION, RawDoc::empty(), None)).expect("a state")
 }
 fn made() -> Made {
     (uuid(7), at(50))

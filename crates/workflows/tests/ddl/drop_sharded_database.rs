@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 fn make() -> Box<dyn Workflow> {
-    ddl::restore(&ddl::begin(DB, OPERATION, RawDoc::empty())).expect("a state")
+    ddl::restore(&ddl::begin(DB, OPERATION, RawDoc::empty(), None)).expect("a state")
 }
 
 /// From before its collections here go until its entry is gone nobody gets into the database.

@@ -18,7 +18,8 @@ impl Ddl<'_> {
         self.server.access.check_database(self.ctx, &self.ctx.db)?;
         let services = self.server.replication.services();
         let host = &services.ok_or_else(|| Error::internal("services have not started"))?.host;
-        let state = ddl::begin(namespace, operation, request);
+        let asked_by = self.ctx.client.asks_for().map(|who| who.to_doc());
+        let state = ddl::begin(namespace, operation, request, asked_by.as_deref());
         let run = async { host.start(ddl::NAME, &state).await?.result().await };
         let result = self.ctx.interruptible(run).await??;
         self.ctx.wrote(self.server.replication.last_applied());

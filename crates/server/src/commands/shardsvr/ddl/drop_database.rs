@@ -1,6 +1,7 @@
 //! What a shard has to do with the drop of a database (SH-DDL-9).
 
 use super::Ddl;
+use pando_audit::Event;
 use pando_base::{Error, Namespace, Result, Uuid};
 use pando_bson::{DocBuilder, Value};
 use pando_metadata_cache::Ask;
@@ -30,6 +31,10 @@ impl Ddl<'_> {
     }
     /// Drops what is here of the database.
     pub(crate) async fn drop_database_as_told(&self, db: &str) -> Result<()> {
+        // What had sharded collections alone is gone already; that it was dropped is told all the same.
+        if !self.server.access.definitions().databases().into_iter().any(|name| name == db) {
+            self.ctx.client.audit(|| Event::drop_database(db));
+        }
         let mut b = DocBuilder::new();
         b.i32("dropDatabase", 1);
         let body = b.finish();

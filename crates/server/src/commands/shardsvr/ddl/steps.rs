@@ -6,7 +6,9 @@ use crate::Server;
 use pando_base::{Error, Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::OpCtx;
+use pando_command::on_behalf_of::OnBehalfOf;
 use pando_shard::metadata::KnownDatabase;
+use pando_workflows::ddl;
 use pando_workflows::{create_collection, drop_collection, drop_sharded_database};
 
 /// One step: the first field tells which, and of what.
@@ -16,10 +18,19 @@ pub(crate) async fn own_step(server: &Server, body: &RawDoc) -> Result<DocBuf> {
     let name = first.value().as_str().ok_or_else(unknown)?;
     let db = name.split('.').next().unwrap_or_default();
     let client = server.instance.internal_client("ShardingDDLCoordinator");
+    let asked_by = ddl::asked_by(body).as_deref().and_then(OnBehalfOf::parse);
+    let is_somebodys = asked_by.is_some();
+    client.act_for(asked_by);
     let ctx = OpCtx::internal(client, "ShardingDDLCoordinator", db);
     let ddl = Ddl::new(server, &ctx)?;
+    let step = std::pin::pin!(make(&ddl, first.name(), name, body));
+    if is_somebodys { ctx.run(step).await } else { step.await }
+}
+
+async fn make(ddl: &Ddl<'_>, step: &str, name: &str, body: &RawDoc) -> Result<DocBuf> {
     let of_collection = || Namespace::parse(name);
-    match first.name() {
+    let db = name.split('.').next().unwrap_or_default();
+    match step {
         create_collection::CHECK => ddl.check_create(&Wanted::of_state(&of_collection()?, body)?).await,
         create_collection::MAKE => ddl.make_collection(&Wanted::of_state(&of_collection()?, body)?).await,
         create_collection::REFRESH => nothing(ddl.sharding.refresh_anew(&of_collection()?).await),
@@ -28,7 +39,7 @@ pub(crate) async fn own_step(server: &Server, body: &RawDoc) -> Result<DocBuf> {
         drop_sharded_database::LOOK => ddl.look_at_database(db).await,
         drop_sharded_database::DROP_HERE => nothing(ddl.drop_database_as_told(db).await),
         drop_sharded_database::REFRESH => nothing(ddl.sharding.refresh_database_anew(db).await),
-        _ => Err(unknown()),
+        _ => Err(Error::internal(format!("no step of a coordinator: {body}"))),
     }
 }
 
