@@ -1,10 +1,10 @@
 //! `config.settings`, of which the balancer reads `balancer` and `chunksize` (SH-CAT-6, SH-BAL-2).
 
+use pando_base::limits::CHUNK_MB_MAX;
 use pando_base::{Error, Result};
 use pando_bson::{RawDoc, Value};
 
 const CHUNK_MB_DEFAULT: u64 = 128;
-const CHUNK_MB_MAX: u64 = 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mode {

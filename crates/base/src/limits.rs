@@ -698,8 +698,7 @@ pub const FREE_PAGE_BYTES: usize = 1 << 20;
 pub const FREE_PAGE_EVERY_MS: u64 = 2000;
 /// Bytes sealed under one writing key before another is derived: far from the 2^32 nonces that it has, and, in blocks of 32 KiB, 8 TiB.
 pub const SEALED_PER_WRITING_KEY: u64 = 1 << 28;
-/// Writing keys kept ready for reading; there is one for each start since the oldest file was written. More, and all are derived
-/// again (microseconds each).
+/// Writing keys kept ready for reading, one for each start since the oldest file was written; behind it all are derived again.
 pub const WRITING_KEYS_KEPT_MAX: usize = 4096;
 /// Data keys in a key store; each rotation adds one.
 pub const DATA_KEYS_MAX: usize = 1000;
@@ -709,8 +708,7 @@ pub const SEALED_PAGE_BYTES: usize = 16 << 10;
 pub const ENCRYPTION_KEYFILE_BYTES_MAX: usize = 1024;
 /// Fields of a shard key; an index has as many.
 pub const SHARD_KEY_FIELDS_MAX: usize = 32;
-/// Owners of a chunk that are remembered, the present one too; one that moves more often within the snapshot window loses the
-/// oldest.
+/// Owners of a chunk that are remembered, the present one too; one that moves more often loses the oldest.
 pub const CHUNK_OWNERS_MAX: usize = 100;
 /// Boxes of shard key values that a query's condition is taken apart into; a condition that needs more concerns all shards.
 pub const TARGETING_BOXES_MAX: usize = 1_000;
@@ -718,6 +716,8 @@ pub const TARGETING_BOXES_MAX: usize = 1_000;
 pub const TARGETING_STEPS_MAX: usize = 20_000;
 /// Chunks that a hashed collection begins with: more can be made later by splitting.
 pub const INITIAL_CHUNKS_MAX: usize = 8_192;
+/// The largest `chunkSize` of a cluster; MongoDB's bound.
+pub const CHUNK_MB_MAX: u64 = 1024;
 /// Points that one `split` may name.
 pub const SPLIT_POINTS_MAX: usize = 8_192;
 /// Routing tables that are kept; those used longest ago are dropped first.

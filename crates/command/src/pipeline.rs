@@ -13,6 +13,7 @@ use crate::concern::{ReadLevel, WriteConcern, WriteConcernError};
 use crate::fail_command;
 use crate::generic_args::{ApiParams, GenericArgs};
 use crate::node::Node;
+use crate::on_behalf_of::OnBehalfOf;
 use crate::params::Param;
 use crate::privilege::{Action, Privileges};
 use crate::reply::{
@@ -84,11 +85,7 @@ pub async fn run<S: Node>(
     if !spec.flags.has(Flags::OWN_OPCOUNTER) {
         client.instance.metrics.op_counters.command.inc();
     }
-    let mut parsed = database(&msg).and_then(|db| {
-        let args = GenericArgs::parse(msg.body, envelope_waits(spec), client.is_internal())?;
-        check_sequences(&msg)?;
-        Ok((db, args))
-    });
+    let mut parsed = parse(spec, client, &msg);
     if client.instance.asks_for_logins() {
         who_asks(spec, node, client, &mut parsed).await;
     }
@@ -104,11 +101,7 @@ pub async fn run<S: Node>(
         }
     };
     find_late_mistakes(spec, node.roles(), msg.body, &mut args);
-    let for_another = args.on_behalf_of.take();
-    let acts_for_another = for_another.is_some();
-    if let Some(whom) = for_another {
-        client.act_for(Some(*whom));
-    }
+    let _acts_for = ActsFor::of(client, args.on_behalf_of.take());
     if takes_default_read_concern(spec, client, &args) {
         args.read_concern.or_default(|| node.default_read_level());
     }
@@ -135,11 +128,31 @@ pub async fn run<S: Node>(
     node.append_metadata(&ctx, &mut body);
     let reply = Encoded { buf: body.into_buffer() };
     finish(node, &ctx, spec.flags, &req, &reply, error.as_ref());
-    if acts_for_another {
-        client.act_for(None);
-    }
     let close_after = error.is_some_and(|e| e.code.is(class::CLOSES));
     Answer { reply, next, close: false, close_after }
+}
+
+fn parse<'m>(spec: &CommandRow, client: &Client, msg: &Incoming<'m>) -> Result<(&'m str, GenericArgs)> {
+    let db = database(msg)?;
+    let args = GenericArgs::parse(msg.body, envelope_waits(spec), client.is_internal())?;
+    check_sequences(msg)?;
+    Ok((db, args))
+}
+
+/// While a command runs that another server has sent on behalf of a client of its own.
+struct ActsFor<'c>(&'c Client);
+
+impl<'c> ActsFor<'c> {
+    fn of(client: &'c Client, whom: Option<Box<OnBehalfOf>>) -> Option<ActsFor<'c>> {
+        client.act_for(Some(*whom?));
+        Some(ActsFor(client))
+    }
+}
+
+impl Drop for ActsFor<'_> {
+    fn drop(&mut self) {
+        self.0.act_for(None);
+    }
 }
 
 fn request<'a>(spec: &CommandRow, invoked_as: &'a str, db: &'a str, msg: Incoming<'a>) -> Request<'a> {
