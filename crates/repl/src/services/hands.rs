@@ -97,6 +97,7 @@ impl InstanceHands<'_> {
         loop {
             match self.carry_out_one(action.clone()).await {
                 Err(e) if of_this_node && office_lost(&e) && !self.stop.is_asked() => {
+                    self.failed(&e);
                     self.env.clock.sleep(Duration::from_millis(limits::WORKFLOW_RETRY_MS)).await;
                 }
                 said => return said,
