@@ -237,8 +237,7 @@ pub const CONDITION_MOVES_MIN: usize = 10_000;
 pub const CONDITION_MOVES_EACH: usize = 16;
 /// Bytes of a condition that are rewritten in one look.
 pub const CONDITION_BYTES_PER_LOOK: usize = 256;
-/// Stages of one pipeline whose rows are cut to the fields that are looked at later; finding these is a walk over all
-/// later stages.
+/// Stages of one pipeline whose rows are cut to the fields that are looked at later: for each, all later ones are walked.
 pub const STAGES_NARROWED_MAX: usize = 16;
 /// Stages in one pipeline (MongoDB's bound, code 9).
 pub const PIPELINE_STAGES_MAX: usize = 1000;
@@ -376,8 +375,7 @@ pub const FILE_COPY_STREAMS: usize = 3;
 pub const PINNED_READ_BYTES: usize = 1 << 20;
 /// Bytes of the log handed to the disk in one call.
 pub const LOG_WRITE_BYTES: usize = 1 << 20;
-/// A record of the log that claims to be longer is none; well above the largest entry, and above an unreplicated write
-/// with all its keys.
+/// A record of the log that claims to be longer is none; well above the largest entry and unreplicated write with its keys.
 pub const LOG_RECORD_BYTES_MAX: usize = 1 << 30;
 /// Bytes of the rows of one unreplicated write, which become one record: a document of 16 MiB under 50 long keys.
 pub const LOCAL_UNIT_BYTES_MAX: usize = 900 << 20;
@@ -390,8 +388,7 @@ pub const STORAGE_HISTORY_SWEEP_BYTES: u64 = 64 << 20;
 /// Bytes of all keys that one index has for one document: a long value in a compound key comes once for each element of an
 /// array beside it. MongoDB's bound is its cache.
 pub const DOCUMENT_KEYS_BYTES_MAX: usize = 128 << 20;
-/// Longest key of a row. Several fields of one document of 16 MiB give less, even with zeros that are doubled or as sort
-/// keys of a collation.
+/// Longest key of a row. Several fields of one document of 16 MiB give less, even doubled or as sort keys of a collation.
 pub const STORAGE_KEY_BYTES_MAX: usize = 256 << 20;
 /// Cursors of users open at once; those of members that fetch the oplog are not counted.
 pub const CURSORS_OPEN_MAX: usize = 50_000;
@@ -569,8 +566,7 @@ pub const FLOW_CONTROL_SAMPLES_PER_PERIOD: u32 = 5;
 pub const WORKFLOW_RETRY_MS: u64 = 500;
 /// The pause before a call is made once more doubles up to this.
 pub const WORKFLOW_RETRY_MS_MAX: u64 = 10_000;
-/// How often a workflow's call is made before the workflow hears that it failed: with the pauses above, long enough for an
-/// election on the other side.
+/// How often a workflow's call is made before the workflow hears that it failed: with the pauses above, time for an election.
 pub const WORKFLOW_TRIES_MAX: u32 = 6;
 /// One call of a workflow to another node; it may write there and wait for a majority.
 pub const WORKFLOW_CALL_MS_MAX: u64 = 30_000;
@@ -578,6 +574,12 @@ pub const WORKFLOW_CALL_MS_MAX: u64 = 30_000;
 pub const WORKFLOW_ACTIONS_MAX: usize = 16 * 1024;
 /// Instances of one service at a time; each has a document, a task and a place in memory.
 pub const WORKFLOW_INSTANCES_MAX: usize = 1000;
+/// A recipient that has not caught up after this is given up (MongoDB's 6 hours).
+pub const MIGRATION_MS_MAX: u64 = 6 * 3_600_000;
+/// Between two questions to a recipient, and between two helpings of changes that a recipient takes.
+pub const MIGRATION_POLL_MS: u64 = 20;
+/// A recipient that has everything, and is not told what became of it, asks so often.
+pub const MIGRATION_DECISION_ASKED_MS: u64 = 5000;
 /// How often a coordinator without a deadline asks its core anyway.
 pub const COORDINATOR_IDLE_MS: u64 = 1000;
 /// Entries of a sync source's log that a rollback looks at in one question.
@@ -591,8 +593,7 @@ pub const SET_CALL_MS: u64 = 2_000;
 /// How long members may take to start, and to stop.
 pub const SET_START_MS: u64 = 120_000;
 pub const SET_STOP_MS: u64 = 60_000;
-/// Pause before a member that ended is started again: doubled from the least to the most, and the least again once a
-/// member has run for a while.
+/// Pause before a member that ended is started again: doubled up to the most; the least again once a member ran for a while.
 pub const SET_RESTART_MS_MIN: u64 = 500;
 pub const SET_RESTART_MS_MAX: u64 = 30_000;
 pub const SET_RESTART_FORGIVEN_MS: u64 = 60_000;
@@ -671,8 +672,7 @@ pub const JS_CALL_MS: i64 = 60_000;
 pub const JS_STACK_BYTES_MAX: usize = 1 << 20;
 /// Nesting of an object that a script returns (MongoDB's bound).
 pub const JS_OBJECT_DEPTH_MAX: usize = 150;
-/// Longest array that built-in loops of scripts walk: so many dense elements fill two thirds of the heap, and a
-/// walk takes less than 200 ms.
+/// Longest array that built-in loops of scripts walk (under 200 ms): so many dense elements fill two thirds of the heap.
 pub const JS_ARRAY_MAX: usize = 4 << 20;
 /// Length of text times length of what is looked for in it: the search compares so many characters at worst.
 pub const JS_SEARCH_STEPS_MAX: usize = 200_000_000;

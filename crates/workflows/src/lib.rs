@@ -15,7 +15,8 @@
 //! * [`mod@kit`] — runs a workflow straight and through every fault at every action (feature `kit`).
 //!
 //! One workflow, one folder, each with its `mutants`: [`demo`], [`drop_database`]; and those of a shard that coordinates definitions of
-//! its cluster (SH-DDL): [`create_collection`], [`drop_collection`], [`drop_sharded_database`], which share [`ddl`].
+//! its cluster (SH-DDL): [`create_collection`], [`drop_collection`], [`drop_sharded_database`], which share [`ddl`]; and the two sides of
+//! a [`migration`] (SH-MIG): [`move_range`], [`receive_range`].
 //!
 //! # The shell's duties
 //!
@@ -37,7 +38,10 @@ pub mod event;
 #[cfg(feature = "kit")]
 pub mod kit;
 pub mod machine;
+pub mod migration;
+pub mod move_range;
 pub mod mutants;
+pub mod receive_range;
 pub mod retry;
 pub mod running;
 pub mod table;

@@ -30,3 +30,18 @@ pub trait Workflow: Send {
 
 /// Makes a workflow of a state document, new or found.
 pub type Restore = fn(&RawDoc) -> Result<Box<dyn Workflow>>;
+
+impl Workflow for Box<dyn Workflow> {
+    fn step(&mut self, now: Millis, event: Event, out: &mut Actions) {
+        (**self).step(now, event, out);
+    }
+    fn document(&self) -> Option<DocBuf> {
+        (**self).document()
+    }
+    fn holds(&self) -> Vec<(Resource, Level)> {
+        (**self).holds()
+    }
+    fn check(&self) {
+        (**self).check();
+    }
+}

@@ -83,8 +83,9 @@ struct Outstanding {
     retry: Retry,
 }
 
-pub struct Running {
-    workflow: Box<dyn Workflow>,
+#[derive(Clone, Debug)]
+pub struct Running<W: Workflow = Box<dyn Workflow>> {
+    workflow: W,
     home: Home,
     now: Millis,
     attempts: u32,
@@ -96,8 +97,8 @@ pub struct Running {
     over: bool,
 }
 
-impl Running {
-    pub fn new(workflow: Box<dyn Workflow>, home: Home) -> Running {
+impl<W: Workflow> Running<W> {
+    pub fn new(workflow: W, home: Home) -> Running<W> {
         let outstanding = BTreeMap::new();
         Running { workflow, home, now: 0, attempts: 0, outstanding, safe: false, result: None, over: false }
     }
@@ -134,6 +135,23 @@ impl Running {
     }
     pub fn document(&self) -> Option<DocBuf> {
         self.workflow.document()
+    }
+    /// What is under way.
+    #[cfg(feature = "kit")]
+    pub fn under_way(&self) -> Vec<(Id, Action, Retry)> {
+        let one = |(slot, o): (&Slot, &Outstanding)| {
+            (Id { slot: *slot, attempt: o.attempt }, o.action.clone(), o.retry)
+        };
+        self.outstanding.iter().map(one).collect()
+    }
+    /// What makes two states different: neither the time nor how many attempts there were.
+    #[cfg(feature = "kit")]
+    pub fn essence(&self) -> String
+    where
+        W: std::fmt::Debug,
+    {
+        let under_way: Vec<_> = self.outstanding.iter().map(|(slot, o)| (slot, &o.action)).collect();
+        format!("{:?} {under_way:?} {} {:?} {}", self.workflow, self.safe, self.result, self.over)
     }
     /// See [`Workflow::holds`].
     pub fn holds(&self) -> Vec<(Resource, Level)> {
