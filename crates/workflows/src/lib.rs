@@ -16,7 +16,8 @@
 //!
 //! One workflow, one folder, each with its `mutants`: [`demo`], [`drop_database`]; and those of a shard that coordinates definitions of
 //! its cluster (SH-DDL): [`create_collection`], [`drop_collection`], [`drop_sharded_database`], which share [`ddl`]; and the two sides of
-//! a [`migration`] (SH-MIG): [`move_range`], [`receive_range`].
+//! a [`migration`] (SH-MIG): [`move_range`], [`receive_range`], and
+//! [`delete_range`] behind them (SH-RDEL).
 //!
 //! # The shell's duties
 //!
@@ -30,6 +31,7 @@
 pub mod action;
 pub mod create_collection;
 pub mod ddl;
+pub mod delete_range;
 pub mod demo;
 pub mod drop_collection;
 pub mod drop_database;

@@ -44,6 +44,7 @@ pub struct Heard {
     pub ok: bool,
     /// Critical sections that a majority had then.
     pub sections: Sections,
+    pub locked: BTreeSet<Resource>,
 }
 
 #[derive(Default)]
@@ -292,6 +293,7 @@ impl World {
     /// Notes a call, whether or not it arrived.
     pub(super) fn heard(&mut self, to: &Target, body: &DocBuf, ok: bool) {
         let sections = self.sections_of(self.majority);
-        self.calls.push(Heard { to: to.clone(), body: body.clone(), at_ms: self.now, ok, sections });
+        let locked = self.locks.clone();
+        self.calls.push(Heard { to: to.clone(), body: body.clone(), at_ms: self.now, ok, sections, locked });
     }
 }
