@@ -1,6 +1,10 @@
 //! Every bound of the server, with its unit in the name and its reason beside it.
 //!
-//! A queue, batch, depth, cache or timeout elsewhere takes its number from here.
+//! A queue, batch, depth, cache or timeout elsewhere takes its number from here. Migrations have a file of their own.
+
+mod migrations;
+
+pub use migrations::*;
 
 /// Largest document a user may store (the protocol's `maxBsonObjectSize`).
 pub const BSON_USER_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -574,12 +578,6 @@ pub const WORKFLOW_CALL_MS_MAX: u64 = 30_000;
 pub const WORKFLOW_ACTIONS_MAX: usize = 16 * 1024;
 /// Instances of one service at a time; each has a document, a task and a place in memory.
 pub const WORKFLOW_INSTANCES_MAX: usize = 1000;
-/// A recipient that has not caught up after this is given up (MongoDB's 6 hours).
-pub const MIGRATION_MS_MAX: u64 = 6 * 3_600_000;
-/// Between two questions to a recipient, and between two helpings of changes that a recipient takes.
-pub const MIGRATION_POLL_MS: u64 = 20;
-/// A recipient that has everything, and is not told what became of it, asks so often.
-pub const MIGRATION_DECISION_ASKED_MS: u64 = 5000;
 /// How often a coordinator without a deadline asks its core anyway.
 pub const COORDINATOR_IDLE_MS: u64 = 1000;
 /// Entries of a sync source's log that a rollback looks at in one question.

@@ -239,7 +239,12 @@ impl MoveRange {
             return self.block(true, out);
         }
         self.step = Step::Draining;
-        self.migration.call(SLOT, &self.migration.recipient, migration::COMMIT, Retry::Transient, out);
+        // Writes wait: whoever does not answer soon is given up.
+        let mut b = self.migration.command(migration::COMMIT);
+        b.i64("maxTimeMS", limits::MIGRATION_DRAIN_MS_MAX.cast_signed());
+        append_majority(&mut b, "admin");
+        let recipient = Target::Shard(self.migration.recipient.clone());
+        out.call(SLOT, recipient, b.finish(), Retry::Never);
     }
     fn number(&mut self, out: &mut Actions) {
         self.step = Step::Numbering;
