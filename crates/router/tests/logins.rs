@@ -636,7 +636,7 @@ fn shards_that_come_and_go_are_told_in_the_routers_audit_log() {
 fn a_merge_that_keeps_what_is_there_needs_the_right_to_update() {
     run(async {
         let cluster = Cluster::with_logins(1, 1).await;
-        let mut root = with_user(&cluster, 0, "root", vec![role("root", "admin")]).await;
+        let mut root = with_user(&cluster, 0, "ann", vec![role("root", "admin")]).await;
         for (name, actions) in [("inserts", vec!["insert"]), ("updates", vec!["insert", "update"])] {
             let on = |coll: &str| doc! { "db": "test", "collection": coll };
             let mut reads = doc! { "resource": on("from") };
