@@ -506,3 +506,23 @@ fn a_time_limit_that_runs_out_is_told_as_one() {
         }
     });
 }
+
+#[test]
+fn what_a_filter_of_databases_may_not_have_is_refused_as_by_a_server() {
+    run(async {
+        let cluster = Cluster::of(1, 1).await;
+        let (mut router, mut shard) = (cluster.router(0).await, cluster.shard(0).await);
+        for filter in [
+            doc! { "$where": "true" },
+            doc! { "$text": { "$search": "x" } },
+            doc! { "name": { "$near": [0, 0] } },
+            doc! { "$expr": { "$eq": ["$name", "admin"] } },
+        ] {
+            let list = || doc! { "listDatabases": 1, "filter": filter.clone(), "$db": "admin" };
+            let (there, here) = (shard.run(list()).await, router.run(list()).await);
+            let said = |reply: &Document| (reply.get("code").cloned(), reply.get("errmsg").cloned());
+            assert_eq!(said(&here), said(&there), "{filter:?}");
+        }
+        cluster.shut_down().await;
+    });
+}

@@ -600,6 +600,68 @@ fn audit_logs_of_a_cluster_name_the_user_who_did_it() {
 }
 
 #[test]
+fn shards_that_come_and_go_are_told_in_the_routers_audit_log() {
+    run(async {
+        let mut cluster = Cluster::with_logins(2, 1).await;
+        let (log, trail) = audit_log();
+        let audited = cluster.add_router_with(|c| c.audit = Some(log)).await;
+        let mut ann = with_user(&cluster, audited, "ann", vec![role("root", "admin")]).await;
+        let shards = ann.ok(doc! { "listShards": 1, "$db": "admin" }).await;
+        let shards = shards.get("shards").and_then(Bson::as_array).unwrap().to_vec();
+        let host = shards.iter().filter_map(Bson::as_doc).find(|s| s.get("_id") == Some(&"s1".into()));
+        let host = host.and_then(|s| s.get("host")).cloned().unwrap();
+        trail.take();
+        let gone = |reply: &Document| reply.get("state").and_then(Bson::as_str) == Some("completed");
+        let remove = || doc! { "removeShard": "s1", "$db": "admin" };
+        let mut replies = Vec::new();
+        while !replies.last().is_some_and(gone) {
+            replies.push(ann.ok(remove()).await);
+            assert!(replies.len() < 10, "{replies:#?}");
+        }
+        ann.ok(doc! { "addShard": host, "name": "s1", "$db": "admin" }).await;
+        let events: Vec<String> =
+            trail.take().into_iter().map(|line| String::from_utf8(line).unwrap()).collect();
+        for (action, times) in [("removeShard", replies.len()), ("addShard", 1)] {
+            let is = |l: &&String| {
+                l.contains(&format!("\"atype\":\"{action}\"")) && l.contains("\"user\":\"ann\"")
+            };
+            assert_eq!(events.iter().filter(is).count(), times, "{action}: {events:#?}");
+        }
+        cluster.shut_down().await;
+    });
+}
+
+/// As a real server has it: what is kept might have been changed.
+#[test]
+fn a_merge_that_keeps_what_is_there_needs_the_right_to_update() {
+    run(async {
+        let cluster = Cluster::with_logins(1, 1).await;
+        let mut root = with_user(&cluster, 0, "ann", vec![role("root", "admin")]).await;
+        for (name, actions) in [("inserts", vec!["insert"]), ("updates", vec!["insert", "update"])] {
+            let on = |coll: &str| doc! { "db": "test", "collection": coll };
+            let mut reads = doc! { "resource": on("from") };
+            reads.push("actions", vec![Bson::from("find")]);
+            let mut writes = doc! { "resource": on("to") };
+            writes.push("actions", actions.into_iter().map(Bson::from).collect::<Vec<_>>());
+            let mut create = doc! { "createRole": name, "roles": [], "$db": "test" };
+            create.push("privileges", vec![Bson::from(reads), Bson::from(writes)]);
+            root.ok(create).await;
+        }
+        root.ok(insert("from")).await;
+        for (user, may) in [("inserts", false), ("updates", true)] {
+            let mut c = with_user(&cluster, 0, user, vec![role(user, "test")]).await;
+            let merge = doc! { "$merge": { "into": "to", "whenMatched": "keepExisting" } };
+            let mut aggregate = doc! { "aggregate": "from", "cursor": {}, "$db": "test" };
+            aggregate.push("pipeline", vec![Bson::from(merge)]);
+            let reply = c.run(aggregate).await;
+            let code = reply.get("code").and_then(Bson::as_i64);
+            assert_eq!(code, if may { None } else { Some(13) }, "{user}: {reply:?}");
+        }
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
 fn a_router_accounts_for_logins_and_for_what_it_refuses() {
     run(async {
         let mut cluster = Cluster::with_logins(1, 1).await;
