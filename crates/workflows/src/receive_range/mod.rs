@@ -295,7 +295,12 @@ impl ReceiveRange {
             return;
         }
         match self.step {
-            Step::Drawing | Step::Preparing | Step::Making | Step::Cloning | Step::CatchingUp | Step::Draining => {
+            Step::Drawing
+            | Step::Preparing
+            | Step::Making
+            | Step::Cloning
+            | Step::CatchingUp
+            | Step::Draining => {
                 out.cancel(SLOT);
                 self.give_up(why, out);
             }

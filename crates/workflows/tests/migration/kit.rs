@@ -87,7 +87,8 @@ fn end(story: &Story, others: &Others, side: usize) -> Result<(), String> {
         (DONOR, true) | (RECIPIENT, false) => Some(false),
         _ => None,
     };
-    let nothing_came = side == RECIPIENT && !w.calls.iter().any(|c| c.body.first().is_some_and(|e| e.name() == receive_range::MAKE));
+    let nothing_came = side == RECIPIENT
+        && !w.calls.iter().any(|c| c.body.first().is_some_and(|e| e.name() == receive_range::MAKE));
     if task(w) != wanted && !(nothing_came && task(w).is_none()) {
         return Err(format!("moved: {moved}, and the task is {:?}", task(w)));
     }

@@ -40,7 +40,10 @@ fn label(i: usize, what: &str, action: &Action) -> String {
             format!("{side} {what}: {to:?} {}", body.first().map_or(String::new(), |e| e.name().to_owned()))
         }
         Action::Checkpoint(doc) => {
-            format!("{side} {what}: checkpoint {:?}", doc.get("phase").and_then(|v| v.as_str().map(str::to_owned)))
+            format!(
+                "{side} {what}: checkpoint {:?}",
+                doc.get("phase").and_then(|v| v.as_str().map(str::to_owned))
+            )
         }
         other => format!("{side} {what}: {other:?}"),
     }

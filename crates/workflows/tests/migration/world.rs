@@ -391,7 +391,10 @@ impl World {
         (self.owner, self.version) = (RECIPIENT, self.version + 1);
         let [donor, recipient] = [&self.sides[DONOR], &self.sides[RECIPIENT]];
         if recipient.majority.data != Some(self.acked) {
-            self.wrong(format!("committed, and the recipient has {:?} of {}", recipient.majority.data, self.acked));
+            self.wrong(format!(
+                "committed, and the recipient has {:?} of {}",
+                recipient.majority.data, self.acked
+            ));
         } else if donor.kept.section != Some(true) {
             self.wrong("committed, and the donor still answers reads");
         } else if recipient.majority.section != Some(true) {
@@ -470,7 +473,9 @@ impl World {
         self.acked += 1;
         side.kept.data = Some(self.acked);
         side.majority = side.kept.clone();
-        if i == DONOR && let Some(record) = &mut self.record {
+        if i == DONOR
+            && let Some(record) = &mut self.record
+        {
             record.news = true;
         }
         if self.owner != i {
