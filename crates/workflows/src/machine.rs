@@ -31,7 +31,7 @@ pub trait Workflow: Send {
 /// Makes a workflow of a state document, new or found.
 pub type Restore = fn(&RawDoc) -> Result<Box<dyn Workflow>>;
 
-impl Workflow for Box<dyn Workflow> {
+impl<W: Workflow + ?Sized> Workflow for Box<W> {
     fn step(&mut self, now: Millis, event: Event, out: &mut Actions) {
         (**self).step(now, event, out);
     }

@@ -26,7 +26,8 @@ struct Bench {
 
 impl Bench {
     fn new(home: Home, script: impl FnMut(Event, &mut Actions) + Send + 'static) -> Bench {
-        let running = Running::new(Box::new(Scripted(Box::new(script))), home);
+        let workflow: Box<dyn Workflow> = Box::new(Scripted(Box::new(script)));
+        let running = Running::new(workflow, home);
         let mut b = Bench { running, orders: Vec::new() };
         b.running.begin(0, &mut b.orders);
         b
