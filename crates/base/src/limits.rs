@@ -28,6 +28,8 @@ pub const WRITE_BATCH_OPS_MAX: usize = 100_000;
 pub const DB_NAME_BYTES_MAX: usize = 63;
 /// `db.collection`, MongoDB's bound since 4.4.
 pub const NAMESPACE_BYTES_MAX: usize = 255;
+/// The same of a sharded collection (MongoDB's `MaxNsShardedCollectionLen`).
+pub const SHARDED_NAMESPACE_BYTES_MAX: usize = 235;
 /// Of a command's arguments, as much is kept in the audit log; what was left out is counted beside them.
 pub const AUDIT_ARGS_BYTES_MAX: usize = 1 << 20;
 /// Of an event that goes to syslog; daemons cut at a few kilobytes, and the socket takes no more than about 200.

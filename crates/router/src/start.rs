@@ -66,6 +66,7 @@ impl Router {
             process_id,
             ending: AtomicBool::new(false),
             changed: Notify::new(),
+            stamps: Default::default(),
         });
         router.register_metrics();
         router.wait_for_config_servers(&env).await?;

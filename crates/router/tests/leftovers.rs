@@ -526,3 +526,107 @@ fn what_a_filter_of_databases_may_not_have_is_refused_as_by_a_server() {
         cluster.shut_down().await;
     });
 }
+
+#[test]
+fn a_range_that_begins_below_all_keys_concerns_the_first_chunk_and_the_others() {
+    run(async {
+        let (cluster, mut c) = cluster().await;
+        for (zone, min, max) in
+            [("low", Bson::MinKey, Bson::Int32(5)), ("high", Bson::Int32(5), Bson::MaxKey)]
+        {
+            let bound = |k: Bson, j: Bson| doc! { "k": k, "j": j };
+            let last = if max == Bson::MaxKey { Bson::MaxKey } else { Bson::MinKey };
+            let (min, max) = (bound(min, Bson::MinKey), bound(max, last));
+            let command = doc! { "updateZoneKeyRange": "test.compound", "min": min, "max": max, "zone": zone, "$db": "admin" };
+            c.ok(command).await;
+        }
+        cluster.shard_collection("test.compound", doc! { "k": 1, "j": 1 }).await;
+        let docs = (0..10).map(|i| doc! { "_id": i, "k": i, "j": i }.into()).collect();
+        c.ok(with(doc! { "insert": "compound" }, "documents", docs)).await;
+        let nin = doc! { "$nin": vec![Bson::MaxKey] };
+        for condition in [
+            doc! { "$lt": Bson::MaxKey },
+            doc! { "$ne": Bson::MaxKey },
+            doc! { "$gte": Bson::MinKey, "$lt": Bson::MaxKey },
+            doc! { "$not": doc! { "$gte": Bson::MaxKey } },
+            doc! { "$gt": Bson::MinKey },
+            doc! { "$ne": Bson::MinKey },
+            nin,
+        ] {
+            let filter = doc! { "k": condition };
+            let n = c.ok(doc! { "count": "compound", "query": filter.clone() }).await;
+            assert_eq!(n.get("n").and_then(Bson::as_i64), Some(10), "{filter:?}");
+            let one = doc! { "q": filter.clone(), "u": { "$inc": { "n": 1 } }, "multi": true };
+            let reply = c.ok(with(doc! { "update": "compound" }, "updates", vec![one.into()])).await;
+            assert_eq!(reply.get("nModified").and_then(Bson::as_i64), Some(10), "{filter:?}");
+        }
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn a_time_that_is_to_be_filled_in_is_there_before_it_says_where_a_document_goes() {
+    run(async {
+        let (cluster, mut c) = cluster().await;
+        let time = |seconds| Bson::Timestamp(pando_base::Timestamp::new(seconds, 0));
+        let zones = [("low", Bson::MinKey, time(1000)), ("high", time(1000), Bson::MaxKey)];
+        for (zone, min, max) in zones {
+            let (min, max) = (doc! { "k": min }, doc! { "k": max });
+            c.ok(doc! { "updateZoneKeyRange": "test.times", "min": min, "max": max, "zone": zone, "$db": "admin" }).await;
+        }
+        cluster.shard_collection("test.times", doc! { "k": 1 }).await;
+        cluster.shard_collection("test.hashes", doc! { "k": "hashed" }).await;
+        for coll in ["times", "hashes"] {
+            let docs = (0..20).map(|i| doc! { "_id": i, "k": time(0), "x": time(0) }.into()).collect();
+            c.ok(with(doc! { "insert": coll }, "documents", docs)).await;
+            let one = doc! { "insert": 0, "document": doc! { "_id": 20, "k": time(0), "x": time(0) } };
+            let ns = doc! { "ns": format!("test.{coll}") };
+            let mut bulk = doc! { "bulkWrite": 1, "$db": "admin" };
+            bulk.push("ops", vec![Bson::from(one)]);
+            bulk.push("nsInfo", vec![Bson::from(ns)]);
+            c.ok(bulk).await;
+            let all = c.all(doc! { "find": coll, "sort": { "k": 1 } }).await;
+            let ids: Vec<i64> = all.iter().filter_map(|d| d.get("_id").and_then(Bson::as_i64)).collect();
+            assert_eq!(ids, (0..21).collect::<Vec<i64>>(), "{coll}");
+            assert!(all.iter().all(|d| d.get("k") > Some(&time(1000)) && d.get("x") > Some(&time(1000))));
+        }
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn a_name_that_leaves_no_room_for_what_shards_keep_of_it_is_not_sharded() {
+    run(async {
+        let (cluster, mut c) = cluster().await;
+        for (length, may) in [(230, true), (231, false), (250, false)] {
+            let coll = "n".repeat(length);
+            fill(&mut c, &coll, 5).await;
+            let shard =
+                doc! { "shardCollection": format!("test.{coll}"), "key": { "_id": 1 }, "$db": "admin" };
+            let reply = c.run(shard).await;
+            let code = reply.get("code").and_then(Bson::as_i64);
+            assert_eq!(code, if may { None } else { Some(73) }, "{length}: {reply:?}");
+            assert_eq!(c.all(doc! { "find": coll.clone() }).await.len(), 5);
+            c.ok(doc! { "drop": coll }).await;
+        }
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn what_a_shard_keeps_of_itself_is_nobodys_to_drop() {
+    run(async {
+        let (cluster, _) = cluster().await;
+        let mut shard = cluster.shard(0).await;
+        for db in ["admin", "config", "local"] {
+            for command in ["_shardsvrDropDatabase", "_shardsvrDropDatabaseParticipant"] {
+                let mut drop = Document::new();
+                drop.push(command, 1);
+                drop.push("writeConcern", doc! { "w": "majority" });
+                drop.push("$db", db);
+                assert_eq!(shard.err(drop).await.0, 20, "{command} of {db}");
+            }
+        }
+        cluster.shut_down().await;
+    });
+}

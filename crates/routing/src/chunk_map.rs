@@ -120,9 +120,9 @@ impl ChunkMap {
         let rows = self.blocks.iter().enumerate().flat_map(|(i, b)| (0..b.len()).map(move |row| (i, row)));
         rows.map(|(block, row)| ChunkRef { map: self, block, row })
     }
-    /// Adds the owners of all chunks with keys in `[start, end)`.
+    /// Adds the owners of all chunks with keys in `[start, end)`. A start may be of the first fields alone, and so lie below every key.
     pub fn add_owners(&self, start: &[u8], end: &[u8], out: &mut ShardSet) {
-        let Some(from) = self.find(start) else { return };
+        let Some(from) = self.find(start).or_else(|| self.iter().next()) else { return };
         let all = self.owning;
         let (mut block, mut row) = (from.block, from.row);
         while let Some(b) = self.blocks.get(block) {

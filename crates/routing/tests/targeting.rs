@@ -70,7 +70,9 @@ impl World {
 }
 
 fn constant(dice: &mut Dice) -> String {
-    match dice.roll(10) {
+    match dice.roll(12) {
+        10 => r#"{"$minKey": 1}"#.to_owned(),
+        11 => r#"{"$maxKey": 1}"#.to_owned(),
         0 => r#""b""#.to_owned(),
         1 => "null".to_owned(),
         2 => r#""bb""#.to_owned(),

@@ -356,7 +356,8 @@ fn a_killed_command_is_told_to_its_workflow() {
             env.clock.sleep(Duration::from_secs(3)).await;
             Error::new(ErrorCode::Interrupted, "killed")
         };
-        let running = Running::new(Box::new(Waits), Home::Command);
+        let workflow: Box<dyn Workflow> = Box::new(Waits);
+        let running = Running::new(workflow, Home::Command);
         drive(&env, &NoHands, running, Box::pin(killed)).await
     });
     match end {

@@ -7,7 +7,7 @@ use super::prelude::*;
 use crate::cursors::{Open, Remotes, RouterCursor, Shape};
 use crate::write::batch::{Outcome, error_of};
 use crate::write::execute::{Writes, numbers};
-use crate::write::new_id::with_id;
+use crate::write::new_id::for_insert;
 use crate::write::reply::append_write_concern;
 use crate::write::targeting::{Goes, of_delete, of_document, of_update};
 use pando_metadata_cache::Route;
@@ -118,7 +118,7 @@ impl Run<'_> {
 
     async fn insert(&mut self, from: usize, to: usize) -> Result<()> {
         let docs = self.args.ops[from..to].iter().filter_map(|(_, op)| match op {
-            BulkOp::Insert(doc) => Some(with_id(self.ctx, doc)),
+            BulkOp::Insert(doc) => Some(for_insert(self.router, self.ctx, doc)),
             _ => None,
         });
         let args = WriteArgs { let_vars: None, ..self.args_of(from) };

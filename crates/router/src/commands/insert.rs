@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::write::execute::{Writes, numbers};
-use crate::write::new_id::with_id;
+use crate::write::new_id::for_insert;
 use crate::write::reply::{Told, reply};
 use crate::write::targeting::{Goes, of_document};
 use pando_request::InsertArgs;
@@ -15,7 +15,7 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
         command: "insert",
         field: "documents",
         numbers: numbers(req.body, args.documents.len()),
-        docs: args.documents.iter().map(|doc| with_id(ctx, doc)).collect(),
+        docs: args.documents.iter().map(|doc| for_insert(router, ctx, doc)).collect(),
         args: &args.write,
         ns: args.ns.clone(),
     };

@@ -12,6 +12,7 @@ use pando_workflows::create_collection;
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
     check_is_no_system_collection(&ns)?;
+    check_length(&ns)?;
     let body = req.body;
     if body.get("timeseries").is_some_and(|v| !matches!(v, Value::Null | Value::Undefined)) {
         let text = "Sharding a time-series collection is not supported by this server";
@@ -59,6 +60,15 @@ fn check_is_no_system_collection(ns: &Namespace) -> Result<()> {
         return Err(Error::new(ErrorCode::IllegalOperation, "can't shard system namespaces"));
     }
     Ok(())
+}
+
+/// Shards keep what they know of its chunks in a collection whose name begins with `config.cache.chunks.`.
+fn check_length(ns: &Namespace) -> Result<()> {
+    if ns.as_str().len() <= limits::SHARDED_NAMESPACE_BYTES_MAX {
+        return Ok(());
+    }
+    let text = format!("Namespace too long. Namespace: {ns} Max: {}", limits::SHARDED_NAMESPACE_BYTES_MAX);
+    Err(Error::new(ErrorCode::InvalidNamespace, text))
 }
 
 pub(in crate::commands) async fn participant(
