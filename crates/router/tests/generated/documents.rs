@@ -58,7 +58,7 @@ pub(crate) fn document(c: &mut Chance) -> Document {
 /// Conditions that any read and any write of several may have.
 pub(crate) fn filter(c: &mut Chance) -> Document {
     let (a, b) = (c.below(1000), c.below(300));
-    match c.below(24) {
+    match c.below(25) {
         0 => doc! { "_id": c.below(IDS) },
         1 => doc! { "k": { "$gte": a, "$lt": a + b } },
         2 => doc! { "g": c.below(8) },
@@ -81,6 +81,19 @@ pub(crate) fn filter(c: &mut Chance) -> Document {
         19 => doc! { "x": { "$type": c.one(&["null", "long", "double", "string"]) } },
         20 => doc! { "k": a / 25 * 25, "g": { "$in": [c.below(7), c.below(7), c.below(7)] } },
         21 => key_of(c.below(IDS)),
+        // Bounds of everything, on each field of a key.
+        22 => {
+            let everything = match c.below(5) {
+                0 => doc! { "$lt": Bson::MaxKey },
+                1 => doc! { "$ne": Bson::MaxKey },
+                2 => doc! { "$gte": Bson::MinKey, "$lt": Bson::MaxKey },
+                3 => doc! { "$gt": Bson::MinKey },
+                _ => doc! { "$not": doc! { "$gte": Bson::MaxKey } },
+            };
+            let mut d = Document::new();
+            d.push(c.one(&["k", "g", "d.p", "_id", "n"]), everything);
+            d
+        }
         _ => doc! {},
     }
 }
