@@ -300,11 +300,8 @@ impl ReceiveRange {
             | Step::Making
             | Step::Cloning
             | Step::CatchingUp
-            | Step::Draining => {
-                out.cancel(SLOT);
-                self.give_up(why, out);
-            }
-            Step::Waiting => {
+            | Step::Draining
+            | Step::Waiting => {
                 out.cancel(SLOT);
                 self.give_up(why, out);
             }
