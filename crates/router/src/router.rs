@@ -6,7 +6,6 @@ use crate::cursors::cursor::RouterCursor;
 use crate::principals::Principals;
 use crate::remote::Shards;
 use crate::transactions::Transactions;
-use crate::write::new_id::Stamps;
 use pando_audit::Event;
 use pando_auth::Authority;
 use pando_base::{Error, ErrorCode, Result};
@@ -45,7 +44,6 @@ pub struct Router {
     pub(crate) me: Weak<Router>,
     pub(crate) ending: AtomicBool,
     pub(crate) changed: Notify,
-    pub(crate) stamps: Stamps,
 }
 
 impl Deref for Router {

@@ -44,7 +44,7 @@ impl Router {
         let principals = Principals::new(servers.clone());
         let logins = Logins::new(&env, config.cluster_auth.clone(), config.certificates.clone());
         let catalog = Arc::new(MetadataCache::new(&env, servers));
-        let shards = Shards { env: env.clone(), times, fleet, catalog };
+        let shards = Shards { env: env.clone(), times, fleet, catalog, stamps: Arc::default() };
         let mut process_id = ObjectId([0; 12]);
         env.rng.fill(&mut process_id.0);
         // Routers that are started in the same folder listen on ports of their own.
@@ -66,7 +66,6 @@ impl Router {
             process_id,
             ending: AtomicBool::new(false),
             changed: Notify::new(),
-            stamps: Default::default(),
         });
         router.register_metrics();
         router.wait_for_config_servers(&env).await?;

@@ -585,9 +585,16 @@ fn a_time_that_is_to_be_filled_in_is_there_before_it_says_where_a_document_goes(
             bulk.push("ops", vec![Bson::from(one)]);
             bulk.push("nsInfo", vec![Bson::from(ns)]);
             c.ok(bulk).await;
+            let mut upsert = doc! { "q": doc! { "_id": 21 }, "upsert": true };
+            upsert.push("u", doc! { "$set": doc! { "k": time(0), "x": time(0) } });
+            c.ok(with(doc! { "update": coll }, "updates", vec![upsert.into()])).await;
+            let made = doc! { "$set": doc! { "_id": doc! { "$add": vec![Bson::from("$_id"), 22.into()] }, "k": time(0), "x": time(0) } };
+            let into = doc! { "$merge": doc! { "into": coll, "whenMatched": "fail" } };
+            let pipeline: Vec<Bson> = vec![doc! { "$sort": { "_id": 1 } }.into(), made.into(), into.into()];
+            c.ok(doc! { "aggregate": coll, "pipeline": pipeline, "cursor": doc! {} }).await;
             let all = c.all(doc! { "find": coll, "sort": { "k": 1 } }).await;
             let ids: Vec<i64> = all.iter().filter_map(|d| d.get("_id").and_then(Bson::as_i64)).collect();
-            assert_eq!(ids, (0..21).collect::<Vec<i64>>(), "{coll}");
+            assert_eq!(ids, (0..44).collect::<Vec<i64>>(), "{coll}");
             let is_now = |v: Option<&Bson>| matches!(v, Some(Bson::Timestamp(t)) if t.secs() > 1_000_000);
             assert!(all.iter().all(|d| is_now(d.get("k")) && is_now(d.get("x"))), "{coll}: {all:?}");
         }

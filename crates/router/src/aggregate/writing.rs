@@ -8,7 +8,7 @@ use super::run::Asked;
 use crate::Router;
 use crate::cursors::{RouterCursor, Wanted};
 use crate::write::execute::Writes;
-use crate::write::new_id::with_id;
+use crate::write::new_id::{for_insert, with_id};
 use crate::write::targeting::{Goes, of_document, of_update};
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, ElementType, RawDoc, Value};
@@ -81,7 +81,7 @@ impl Writing<'_> {
             command: "insert",
             field: "documents",
             args: &args,
-            docs: docs.iter().map(|doc| with_id(self.ctx, doc)).collect(),
+            docs: docs.iter().map(|doc| for_insert(self.router, self.ctx, doc)).collect(),
             numbers: Vec::new(),
         };
         let within = Request { db: into.db(), ..*self.req };

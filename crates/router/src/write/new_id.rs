@@ -1,7 +1,7 @@
 //! Documents without an `_id` get one here, and those with a `Timestamp(0, 0)` the time instead of it: where they go may depend on both, and
 //! both must be the same on every try.
 
-use crate::Router;
+use crate::remote::Shards;
 use pando_base::Timestamp;
 use pando_bson::{DocBuilder, ElementType, ObjectId, RawDoc};
 use pando_command::OpCtx;
@@ -38,8 +38,8 @@ pub(crate) fn with_id<'a>(ctx: &OpCtx, doc: &'a RawDoc) -> Cow<'a, RawDoc> {
     Cow::Owned(b.finish())
 }
 
-/// A document that a client inserts.
-pub(crate) fn for_insert<'a>(router: &Router, ctx: &OpCtx, doc: &'a RawDoc) -> Cow<'a, RawDoc> {
+/// A document as it is to be inserted.
+pub(crate) fn for_insert<'a>(shards: &Shards, ctx: &OpCtx, doc: &'a RawDoc) -> Cow<'a, RawDoc> {
     let is_empty = |e: &pando_bson::Elem<'_>| {
         e.ty == ElementType::Timestamp && e.data() == [0; 8] && e.name_bytes() != b"_id"
     };
@@ -55,7 +55,7 @@ pub(crate) fn for_insert<'a>(router: &Router, ctx: &OpCtx, doc: &'a RawDoc) -> C
         if is_empty(&e) {
             let mut salt = [0; 4];
             ctx.env().rng.fill(&mut salt);
-            let at = router.stamps.next(seconds, u32::from_le_bytes(salt));
+            let at = shards.stamps.next(seconds, u32::from_le_bytes(salt));
             b.value(e.name_bytes(), pando_bson::Value::Timestamp(at));
         } else {
             b.elem(e);

@@ -4,7 +4,7 @@
 //! A retryable write cannot be done so: a second try might find another document, on a shard that knows nothing of the first.
 
 use super::execute::Writes;
-use super::new_id::new_id;
+use super::new_id::{for_insert, new_id};
 use super::targeting::{needs_key, of_document};
 use crate::cursors::{Remotes, RouterCursor, Shape, Wanted};
 use crate::remote::Shards;
@@ -182,6 +182,7 @@ async fn upsert(
         Some(new) => new.to_buf(),
         None => s.plan(&q)?.upsert(s.filter, || new_id(ctx))?,
     };
+    let new = for_insert(shards, ctx, &new);
     let target = of_document(route, &new)?.remove(0);
     let mut b = DocBuilder::new();
     b.str("insert", route.ns.coll());
