@@ -2,8 +2,10 @@
 //!
 //! A queue, batch, depth, cache or timeout elsewhere takes its number from here. Migrations have a file of their own.
 
+mod cached_metadata;
 mod migrations;
 
+pub use cached_metadata::*;
 pub use migrations::*;
 
 /// Largest document a user may store (the protocol's `maxBsonObjectSize`).
@@ -744,10 +746,6 @@ pub const MONITOR_SELECTION_MS: u64 = 20_000;
 pub const CONFIG_READ_MS: u64 = 30_000;
 /// Times that a shard asks the config servers about a collection or a database for one operation.
 pub const SHARD_REFRESHES_PER_OP_MAX: usize = 16;
-/// Chunks that a shard's primary writes down in one unit of work.
-pub const CACHED_CHUNKS_PER_WRITE_MAX: usize = 1_000;
-/// Times that a secondary reads what its primary has written down of a collection while that changes.
-pub const CACHED_METADATA_READS_MAX: usize = 10;
 /// Chunks that `getShardVersion` lists.
 pub const SHARD_VERSION_CHUNKS_SHOWN_MAX: usize = 10_000;
 /// What happened to a cluster is kept up to this size (MongoDB's).

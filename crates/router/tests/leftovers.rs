@@ -635,6 +635,15 @@ fn what_a_shard_keeps_of_itself_is_nobodys_to_drop() {
                 assert_eq!(shard.err(drop).await.0, 20, "{command} of {db}");
             }
         }
+        for command in ["_shardsvrDropCollection", "_shardsvrDropCollectionParticipant"] {
+            for (db, coll) in [("config", "shards"), ("admin", "system.version"), ("local", "oplog.rs")] {
+                let mut drop = Document::new();
+                drop.push(command, coll);
+                drop.push("writeConcern", doc! { "w": "majority" });
+                drop.push("$db", db);
+                assert_eq!(shard.err(drop).await.0, 20, "{command} of {db}.{coll}");
+            }
+        }
         cluster.shut_down().await;
     });
 }

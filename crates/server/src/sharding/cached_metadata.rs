@@ -61,6 +61,14 @@ impl CachedMetadata {
     fn written(&self) -> MutexGuard<'_, HashMap<Namespace, Arc<RoutingTable>>> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
+    /// Whoever is not noted any more is read again before it is written.
+    fn note_written(&self, ns: &Namespace, table: &Arc<RoutingTable>) {
+        let mut written = self.written();
+        if written.len() >= limits::CACHED_METADATA_WRITTEN_MAX && !written.contains_key(ns) {
+            written.clear();
+        }
+        written.insert(ns.clone(), table.clone());
+    }
     /// Whether this node is the one that asks the config servers.
     pub(crate) fn is_kept_here(&self) -> bool {
         self.replication.member.accepts_writes()
@@ -95,7 +103,7 @@ impl CachedMetadata {
         };
         let doc = CachedCollection::of(table, false).to_doc();
         if before.as_ref().is_some_and(|b| CachedCollection::of(b, false).to_doc() == doc) {
-            self.written().insert(ns.clone(), table.clone());
+            self.note_written(ns, table);
             return Ok(());
         }
         self.written().remove(ns);
@@ -115,7 +123,7 @@ impl CachedMetadata {
             self.internal.put_all(&Uninterrupted, &chunks, put).await?;
         }
         self.internal.put(&Uninterrupted, &collections(), &doc).await?;
-        self.written().insert(ns.clone(), table.clone());
+        self.note_written(ns, table);
         Ok(())
     }
     /// The same of a database; nothing where there is none.

@@ -3,11 +3,12 @@
 use crate::commands::prelude::*;
 use crate::commands::shardsvr::create_collection::number_of;
 use crate::commands::shardsvr::ddl::Ddl;
-use pando_base::Uuid;
+use pando_base::{Namespace, Uuid};
 use pando_workflows::drop_collection;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
+    check_may_go(&ns)?;
     if let Some(Value::Binary { subtype: 4, bytes }) = req.body.get("collectionUUID")
         && let Some(uuid) = Uuid::from_slice(bytes)
     {
@@ -24,7 +25,17 @@ pub(in crate::commands) async fn participant(
     req: Request<'_>,
 ) -> Result<Reply> {
     let ns = req.ns()?;
+    check_may_go(&ns)?;
     server.upkeep.admission.before_write(ctx).await?;
     Ddl::new(server, ctx)?.drop_part(&ns, number_of(&req)?).await?;
     Ok(Reply::new())
+}
+
+/// What a shard keeps of itself and of its cluster is nobody's to drop, whoever asks; sessions lie on all shards.
+fn check_may_go(ns: &Namespace) -> Result<()> {
+    let is_own = matches!(ns.db(), "admin" | "config" | "local") && ns.as_str() != "config.system.sessions";
+    if is_own {
+        return Err(Error::new(ErrorCode::IllegalOperation, format!("Cannot drop {ns}")));
+    }
+    Ok(())
 }
