@@ -1,0 +1,8 @@
+//! Bounds of what a shard writes down of who owns what (`config.cache.*`).
+
+/// Chunks that a shard's primary writes down in one unit of work.
+pub const CACHED_CHUNKS_PER_WRITE_MAX: usize = 1_000;
+/// Times that a secondary reads what its primary has written down of a collection while that changes.
+pub const CACHED_METADATA_READS_MAX: usize = 10;
+/// Collections whose last written state a primary remembers; of all others it is read again before something is written.
+pub const CACHED_METADATA_WRITTEN_MAX: usize = 10_000;
