@@ -2,11 +2,11 @@
 //!
 //! A queue, batch, depth, cache or timeout elsewhere takes its number from here. Migrations have a file of their own.
 
-mod cached_metadata;
 mod migrations;
+mod shard_metadata;
 
-pub use cached_metadata::*;
 pub use migrations::*;
+pub use shard_metadata::*;
 
 /// Largest document a user may store (the protocol's `maxBsonObjectSize`).
 pub const BSON_USER_BYTES_MAX: usize = 16 * 1024 * 1024;

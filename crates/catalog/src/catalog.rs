@@ -298,6 +298,15 @@ impl Catalog {
         Some(DdlGuard { coll, _lock: guard })
     }
 
+    /// Returns when everybody is out who came in to write before, transactions included. Whoever comes meanwhile waits.
+    pub async fn await_writers(&self, ns: &Namespace) {
+        // Those that are about to make the collection hold the lock of the database.
+        drop(self.lock_database(ns.db()).await);
+        if let Some(coll) = self.lookup(ns) {
+            drop(coll.shared.lock.exclusive(&self.env().clock).await);
+        }
+    }
+
     /// Begins a read.
     pub fn begin_read(&self, at: ReadAt) -> Result<Txn> {
         self.storage().begin(at)

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use pando_bson::{Binary, Bson, Document, doc};
-use pando_testserver::{Client, Cluster, pause, run};
+use pando_testserver::{Client, Cluster, pause, run, spawn};
 
 fn lsid(n: u8) -> Document {
     let mut d = doc! {};
@@ -186,6 +186,49 @@ fn a_router_knows_the_sessions_of_its_clients_and_tells_shards_of_their_ends() {
         c.admin(doc! { "refreshLogicalSessionCacheNow": 1 }).await;
         assert!(!has(&shard.all(list()).await));
         pause(1).await;
+        cluster.shut_down().await;
+    });
+}
+
+/// Whoever changes who owns what waits for those who came in before, and they do not wait for it for ever.
+#[test]
+fn what_a_transaction_has_written_while_its_collection_becomes_sharded_is_seen_or_was_never_committed() {
+    run(async {
+        let cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+        for (n, goes_on) in [(1, false), (2, true)] {
+            let coll = format!("c{n}");
+            let mut index = doc! { "createIndexes": coll.clone() };
+            let key = doc! { "key": doc! { "k": "hashed" }, "name": "k_hashed" };
+            index.push("indexes", vec![Bson::from(key)]);
+            c.ok(index).await;
+            let mut write = doc! { "insert": coll.clone() };
+            let docs: Vec<Bson> = (0..20).map(|i| doc! { "_id": i, "k": i }.into()).collect();
+            write.push("documents", docs);
+            c.ok(within(write, n, 1, true)).await;
+            let mut other = cluster.router(0).await;
+            let ns = format!("test.{coll}");
+            let sharding = spawn(async move {
+                let shard = doc! { "shardCollection": ns, "key": doc! { "k": "hashed" }, "$db": "admin" };
+                other.ok(shard).await;
+            });
+            pause(700).await;
+            let mut expected = 20;
+            if goes_on {
+                let more = c.run(within(insert(&coll, doc! { "_id": 20, "k": 20 }), n, 1, false)).await;
+                match more.get("code").and_then(Bson::as_i64) {
+                    None => expected += 1,
+                    Some(_) => expected = 0,
+                }
+            }
+            if expected > 0 {
+                c.ok(commit(n, 1, None)).await;
+            }
+            sharding.await.unwrap();
+            let all: Vec<Bson> = (0..expected).map(Bson::from).collect();
+            assert_eq!(ids(&mut c, &coll).await, all, "{coll}");
+        }
         cluster.shut_down().await;
     });
 }

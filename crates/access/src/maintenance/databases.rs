@@ -10,6 +10,11 @@ impl Maintenance {
     pub async fn lock_database(&self, db: &str) -> Guard {
         self.catalog.lock_database(db).await
     }
+    /// Returns when everybody is out who came in to write to a collection before, transactions included; of a whole database where the
+    /// name has no collection, when nobody defines anything there who did before.
+    pub async fn await_writers(&self, ns: &Namespace) {
+        self.catalog.await_writers(ns).await
+    }
     /// Keeps definition changes of a database away, and nobody else who does the same.
     pub async fn share_database(&self, db: &str) -> Guard {
         self.catalog.share_database(db).await

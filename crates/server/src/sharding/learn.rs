@@ -4,13 +4,14 @@
 //! only logged, since the sender has its answer.
 
 use super::Sharding;
-use pando_base::{Namespace, Result, limits};
+use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_command::OpCtx;
 use pando_env::Component;
 use pando_routing::{DatabaseEntry, RoutingTable};
 use pando_shard::Why;
 use pando_shard::metadata::{Known, KnownDatabase};
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Sharding {
     /// Whatever the operation was refused for.
@@ -21,10 +22,7 @@ impl Sharding {
                 match &**why {
                     Why::RefreshCollection(ns) => self.refresh(ns, ctx).await,
                     Why::RefreshDatabase(db) => self.refresh_database(db, ctx).await,
-                    Why::AwaitSection(ns) => {
-                        self.metadata.section_ended(ns).await;
-                        Ok(())
-                    }
+                    Why::AwaitSection(ns) => self.await_section(ns, ctx).await,
                 }
             };
             if let Err(e) = ctx.interruptible(learning).await.and_then(|learnt| learnt) {
@@ -33,6 +31,19 @@ impl Sharding {
                 });
             }
         }
+    }
+    /// The section may wait for what a transaction has locked (T-PLACE-4): a transaction does not wait for it for ever, but is told that it
+    /// cannot go on.
+    async fn await_section(&self, ns: &Namespace, ctx: &OpCtx) -> Result<()> {
+        let ended = self.metadata.section_ended(ns);
+        if !ctx.in_txn() {
+            ended.await;
+            return Ok(());
+        }
+        let limit = Duration::from_millis(limits::SECTION_AWAITED_IN_TRANSACTION_MS);
+        let late =
+            || Error::new(ErrorCode::LockTimeout, "a transaction waits for a critical section no longer");
+        self.env.timeout(limit, ended).await.ok_or_else(late)
     }
     async fn refresh(&self, ns: &Namespace, ctx: &OpCtx) -> Result<()> {
         let _turn = self.refreshes.of(ns.as_str()).exclusive(&self.env.clock).await;

@@ -71,7 +71,7 @@ pub(crate) async fn enter(
         Ok(Some(b.finish()))
     };
     let at = internal.change(&Uninterrupted, &ns(), &key(of), LogAs::Replacement, change).await?;
-    drop(maintenance.lock_database(of.db()).await);
+    maintenance.await_writers(of).await;
     Ok(at)
 }
 
