@@ -35,7 +35,7 @@ impl Invariant for Rule {
             let began = *self.began.entry(who).or_insert(now.applied.ts);
             let newest = look.committed.newest();
             // What the only voter has on its disk is committed, also where it ended before anybody was told so.
-            let alone = if now.voters == 1 { now.durable.ts } else { began };
+            let alone = if now.voters == 1 { now.durable.ts.max(now.synced) } else { began };
             if !newest.is_null() && now.stable > newest.ts.max(began).max(alone) {
                 wrong("stable beyond everything committed");
             }
