@@ -153,7 +153,9 @@ params! {
     priorityTakeoverFreshnessWindowSeconds START Int(2, 0, MAX32);
     processUmask START Int(63, 0, 63);
     quiet BOTH Bool(false);
+    orphanCleanupDelaySecs BOTH Int(900, 0, MAX32);
     rangeDeleterBatchDelayMS BOTH Int(20, 0, MAX32);
+    rangeDeleterBatchSize BOTH Int(2147483647, 0, MAX32);
     recoverFromOplogAsStandalone START Bool(false);
     redactClientLogData BOTH Bool(false);
     replElectionTimeoutOffsetLimitFraction START Double(0.15, 0.01, 1.0);

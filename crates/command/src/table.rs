@@ -94,11 +94,11 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_migrateClone" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_openBackup" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (by_args) "Holds a checkpoint still and names its files.";
     "_readBackup" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (by_args) "A piece of a file of a backup.";
-    "_recvChunkAbort" [] (ADMIN_ONLY) - [S] (internal) "sharding";
-    "_recvChunkCommit" [] (ADMIN_ONLY) - [S] (internal) "sharding";
-    "_recvChunkReleaseCritSec" [] (ADMIN_ONLY) - [S] (internal) "sharding";
-    "_recvChunkStart" [] (ADMIN_ONLY) - [S] (internal) "sharding";
-    "_recvChunkStatus" [] (ADMIN_ONLY) - [S] (internal) "sharding";
+    "_recvChunkAbort" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
+    "_recvChunkCommit" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
+    "_recvChunkReleaseCritSec" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
+    "_recvChunkStart" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
+    "_recvChunkStatus" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
     "_shardsvrAbortReshardCollection" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrCleanupReshardCollection" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrCloneCatalogData" [] (ADMIN_ONLY) - [S] (internal) "sharding";
@@ -116,8 +116,9 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_shardsvrDropIndexes" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrGetStatsForBalancing" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrJoinMigrations" [] (ADMIN_ONLY) - [S] (internal) "sharding";
+    "_shardsvrMigrationIsOver" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
     "_shardsvrMovePrimary" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
-    "_shardsvrMoveRange" [] (ADMIN_ONLY) - [S] (internal) "sharding";
+    "_shardsvrMoveRange" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
     "_shardsvrParticipantBlock" [] (NONE) - [S] (internal) "sharding";
     "_shardsvrRefineCollectionShardKey" [] (NONE) - [S] (internal) "sharding";
     "_shardsvrRenameCollection" [] (WRITE) - [S] (internal) "sharding";

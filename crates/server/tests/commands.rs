@@ -120,7 +120,7 @@ fn a_command_that_is_not_built_is_refused_after_fail_points() {
             d
         };
         assert_eq!(refused(&mut c, admin(doc! { "_configsvrAddShard": 1 })).await, 20);
-        assert_eq!(refused(&mut c, admin(doc! { "_shardsvrMoveRange": 1 })).await, 193);
+        assert_eq!(refused(&mut c, admin(doc! { "_shardsvrReshardCollection": 1 })).await, 193);
         assert_eq!(refused(&mut c, doc! { "_configsvrAddShard": 1 }).await, 13);
         let data = doc! { "failCommands": ["dbCheck"], "errorCode": 11 };
         c.admin(doc! { "configureFailPoint": "failCommand", "mode": { "times": 1 }, "data": data }).await;

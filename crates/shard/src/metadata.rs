@@ -1,12 +1,12 @@
 //! For each collection and each database what this shard knows of it, and the judgement on what a request believes (SYS-212).
 
 use crate::{OwnedDocuments, ShardIdentity};
-use pando_base::{Error, ErrorCode, HashMap, Namespace, Result};
+use pando_base::{Error, ErrorCode, HashMap, Namespace, Result, Uuid};
 use pando_env::sync::Notify;
 use pando_routing::check::{self, Access, Section, Verdict};
 use pando_routing::stale::{StaleConfig, StaleDatabase};
-use pando_routing::{ChunkVersion, DatabaseVersion, Ownership, RoutingTable, ShardId};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use pando_routing::{ChunkVersion, DatabaseVersion, KeyRange, Ownership, RoutingTable, ShardId};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// What is known of a collection.
 #[derive(Clone, Debug, Default)]
@@ -95,6 +95,8 @@ struct State {
     databases: HashMap<String, Database>,
     /// How often something was forgotten: what was asked for before is not believed after.
     forgotten: u64,
+    /// What readers may still go by, for each collection the newest last.
+    given: HashMap<Namespace, Vec<Weak<OwnedDocuments>>>,
 }
 
 /// What a shard knows of who owns what. Empty where the process is no shard yet.
@@ -187,7 +189,7 @@ impl FilteringMetadata {
     /// The config servers have said: `None` is not sharded.
     pub fn install(&self, ns: &Namespace, table: Option<Arc<RoutingTable>>) {
         let Some(known) = self.known_of(table) else { return };
-        self.state().collections.entry(ns.clone()).or_default().known = known;
+        self.state().know(ns, known);
     }
     fn known_of(&self, table: Option<Arc<RoutingTable>>) -> Option<Known> {
         let shard = self.shard().ok()?;
@@ -210,8 +212,24 @@ impl FilteringMetadata {
         if state.forgotten != forgotten {
             return false;
         }
-        state.collections.entry(ns.clone()).or_default().known = known;
+        state.know(ns, known);
         true
+    }
+    /// Whether somebody still reads a collection who believes that this shard owns something of `range`, by what was known before.
+    pub fn is_read_as_of_before(&self, ns: &Namespace, uuid: Uuid, range: &KeyRange) -> bool {
+        let state = self.state();
+        let now = match state.collections.get(ns).map(|c| &c.known) {
+            Some(Known::Sharded(owned)) => Some(Arc::as_ptr(owned)),
+            _ => None,
+        };
+        let given = state.given.get(ns).into_iter().flatten().filter_map(Weak::upgrade);
+        given.filter(|owned| Some(Arc::as_ptr(owned)) != now).any(|owned| {
+            let Ownership { table, .. } = owned.ownership();
+            let own = |c: pando_routing::ChunkRef<'_>| {
+                c.shard() == owned.ownership().shard() && range.meets(c.start(), c.end())
+            };
+            table.collection.uuid == uuid && table.chunks.iter().any(own)
+        })
     }
     pub fn install_database(&self, db: &str, known: KnownDatabase) {
         self.state().databases.entry(db.to_owned()).or_default().known = Some(known);
@@ -298,6 +316,16 @@ impl FilteringMetadata {
 }
 
 impl State {
+    fn know(&mut self, ns: &Namespace, known: Known) {
+        if let Known::Sharded(owned) = &known {
+            let given = self.given.entry(ns.clone()).or_default();
+            given.retain(|g| g.strong_count() > 0);
+            given.push(Arc::downgrade(owned));
+        } else {
+            self.given.retain(|_, given| given.iter().any(|g| g.strong_count() > 0));
+        }
+        self.collections.entry(ns.clone()).or_default().known = known;
+    }
     fn enter(&mut self, of: &Namespace, section: Section) {
         match whole_database(of) {
             Some(db) => self.databases.entry(db.to_owned()).or_default().in_section = true,

@@ -11,7 +11,7 @@
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuf, Elem, RawDoc};
-use pando_routing::ShardKey;
+use pando_routing::{KeyRange, ShardKey};
 use std::collections::BTreeSet;
 
 /// The changes that a recipient is told at once. What is gone goes first: its `_id` may be another document's by now.
@@ -30,8 +30,7 @@ impl Helping {
 /// The range of one migration.
 pub struct RecordedRange {
     key: ShardKey,
-    start: Vec<u8>,
-    end: Vec<u8>,
+    range: KeyRange,
     gone: BTreeSet<Vec<u8>>,
     written: BTreeSet<Vec<u8>>,
     bytes: usize,
@@ -47,11 +46,10 @@ pub struct RecordedRange {
 impl RecordedRange {
     /// `[min, max)` of a collection that is sharded by `key`.
     pub fn new(key: ShardKey, min: &RawDoc, max: &RawDoc) -> Result<RecordedRange> {
-        let (start, end) = (key.key_of_bound(min)?, key.key_of_bound(max)?);
+        let range = key.range(min, max)?;
         Ok(RecordedRange {
             key,
-            start,
-            end,
+            range,
             gone: BTreeSet::new(),
             written: BTreeSet::new(),
             bytes: 0,
@@ -85,6 +83,9 @@ impl RecordedRange {
         if let Some(key) = after {
             self.keep(key, false);
         }
+    }
+    pub fn key(&self) -> &ShardKey {
+        &self.key
     }
     /// How many documents are still to be told, and what is kept of them.
     pub fn left(&self) -> (usize, usize) {
@@ -129,7 +130,7 @@ impl RecordedRange {
         self.scratch.clear();
         self.key.key_of(doc, &mut self.scratch).ok()?;
         let at = self.scratch.bytes();
-        if at < self.start.as_slice() || at >= self.end.as_slice() {
+        if !self.range.holds(at) {
             return None;
         }
         Some(self.key.document_key(doc, id).into_bytes())

@@ -64,6 +64,10 @@ impl<V> Table<V> {
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
+    /// Those of one service.
+    pub fn of(&self, service: usize) -> impl Iterator<Item = &V> {
+        self.rows.range((service, Vec::new())..(service + 1, Vec::new())).map(|(_, row)| &row.instance)
+    }
     /// Instances of one service.
     pub fn count(&self, service: usize) -> usize {
         self.rows.range((service, Vec::new())..(service + 1, Vec::new())).count()

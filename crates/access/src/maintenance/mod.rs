@@ -3,12 +3,15 @@
 
 mod builds;
 mod databases;
+mod ranges;
 mod recovery;
 mod repair;
 mod rollback_files;
 mod sessions;
 mod transactions;
 mod upkeep;
+
+pub use ranges::{IndexRange, MayChange};
 
 use pando_catalog::Catalog;
 use std::fmt;

@@ -12,3 +12,15 @@ pub const MIGRATION_DRAIN_MS_MAX: u64 = 10_000;
 pub const MIGRATION_RECORDED_BYTES_MAX: usize = 500 << 20;
 /// Documents that are told in one helping; fewer where they are large.
 pub const MIGRATION_HELPING_DOCUMENTS_MAX: usize = 10_000;
+/// Bytes of documents that are told in one reply.
+pub const MIGRATION_REPLY_BYTES_MAX: usize = 4 << 20;
+/// Documents of a range that moves: the donor notes their records first.
+pub const MIGRATION_DOCUMENTS_MAX: usize = 10_000_000;
+/// A recipient waits so long for earlier deletions of what it is to receive (MongoDB's `receiveChunkWaitForRangeDeleterTimeoutMS`).
+pub const MIGRATION_DELETIONS_AWAITED_MS: u64 = 10_000;
+/// Between two looks at what is still to be deleted.
+pub const MIGRATION_DELETIONS_LOOKED_AT_MS: u64 = 100;
+/// Documents that are deleted of a range in one unit of work.
+pub const RANGE_DELETION_DOCUMENTS_MAX: usize = 1_000;
+/// A donor waits so long for those who write to the collection (MongoDB's `migrationLockAcquisitionMaxWaitMS`).
+pub const MIGRATION_LOCK_AWAITED_MS: u64 = 500;

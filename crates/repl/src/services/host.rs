@@ -107,6 +107,7 @@ impl Instance {
     }
     pub(super) fn checkpointed(&self, doc: DocBuf) {
         *self.durable.lock().unwrap_or_else(poisoned) = doc;
+        self.changed.bump();
     }
     /// Returns when somebody has said so since the last time.
     pub(super) async fn nudged(&self) {
@@ -122,6 +123,19 @@ impl Instance {
     pub fn nudge(&self) {
         self.nudges.fetch_add(1, SeqCst);
         self.changed.bump();
+    }
+    /// Returns when what was checkpointed last looks so, or, with false, when it has ended before.
+    pub async fn when(&self, looks_so: impl Fn(&RawDoc) -> bool) -> bool {
+        loop {
+            let seen = self.changed.version();
+            if looks_so(&self.state()) {
+                return true;
+            }
+            if self.ended.get().is_some() {
+                return false;
+            }
+            self.changed.changed(seen).await;
+        }
     }
     /// The workflow's result; 11602 when this node stops being primary before.
     pub async fn result(&self) -> Result<DocBuf> {
@@ -195,6 +209,11 @@ impl Host {
     pub async fn find(&self, name: &str, id: &RawDoc) -> Result<Option<Arc<Instance>>> {
         let key = (self.service(name)?, id.as_bytes().to_vec());
         self.when_running(name, |inner| Ok(inner.instances.get(&key).cloned())).await
+    }
+    /// All that run.
+    pub async fn all(&self, name: &str) -> Result<Vec<Arc<Instance>>> {
+        let at = self.service(name)?;
+        self.when_running(name, |inner| Ok(inner.instances.of(at).cloned().collect())).await
     }
     /// The running instance with the document's `_id`, or a new one that begins with this document; 117 where one runs with
     /// other options.

@@ -10,7 +10,7 @@ use pando_bson::RawDoc;
 use pando_command::OpCtx;
 use pando_metadata_cache::Route;
 use pando_routing::stale::{StaleConfig, StaleDatabase};
-use pando_routing::{ChunkVersion, DatabaseVersion};
+use pando_routing::{ChunkVersion, DatabaseVersion, Placement};
 use std::time::Duration;
 
 /// What is not as this shards thought.
@@ -34,6 +34,8 @@ pub(crate) fn what(code: ErrorCode, extra: &RawDoc, ns: &str) -> Option<Stale> {
         ErrorCode::StaleConfig => {
             let told = StaleConfig::parse(inner).ok();
             let (ns, wanted) = told.map_or((ns.to_owned(), None), |t| (t.ns, t.wanted));
+            // A shard that owns nothing has no version that could be compared: its last chunk may have moved away just now.
+            let wanted = wanted.filter(|w| w.placement != Placement::NONE);
             Some(Stale::Collection { ns, wanted })
         }
         _ if code.is(class::STALE_ROUTING) => Some(Stale::Collection { ns: ns.to_owned(), wanted: None }),
@@ -103,7 +105,7 @@ mod tests {
     use super::*;
     use pando_base::Timestamp;
     use pando_bson::ObjectId;
-    use pando_routing::{Generation, Placement, ShardId};
+    use pando_routing::{Generation, ShardId};
 
     fn version(major: u32) -> ChunkVersion {
         let generation = Generation { epoch: ObjectId([1; 12]), timestamp: Timestamp::new(5, 1) };
@@ -125,6 +127,18 @@ mod tests {
         let mut b = pando_bson::DocBuilder::new();
         b.raw_doc("errInfo", extra);
         assert_eq!(what(e.code, &b.finish(), "d.other"), Some(expected));
+    }
+
+    #[test]
+    fn a_shard_that_owns_nothing_any_more_wants_no_version_that_is_older() {
+        let told = StaleConfig {
+            ns: "d.c".to_owned(),
+            received: version(2),
+            wanted: Some(version(0)),
+            shard: ShardId::new("a"),
+        };
+        let expected = Stale::Collection { ns: "d.c".to_owned(), wanted: None };
+        assert_eq!(of_error(&told.into_error(), "d.c"), Some(expected));
     }
 
     #[test]

@@ -18,6 +18,8 @@ use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
 use crate::settings::feature_version_guard::FeatureVersionGuard;
 use crate::sharding::cached_metadata::CacheObserver;
+use crate::sharding::deletions::DeletionObserver;
+use crate::sharding::donations::DonationObserver;
 use crate::sharding::identity::IdentityObserver;
 use crate::sharding::sections::SectionObserver;
 use crate::sharding::{OwnSteps, Sharding};
@@ -62,6 +64,8 @@ impl Server {
             maintenance.add_observer(IdentityObserver::of(sharding));
             maintenance.add_observer(CacheObserver::of(sharding));
             maintenance.add_observer(SectionObserver::of(sharding));
+            maintenance.add_observer(DonationObserver::of(&sharding.donations));
+            maintenance.add_observer(DeletionObserver::of(&server.instance.env, &server.replication));
             sharding.take_steps(own_steps(&server));
             sharding.remember_identity(&server.access.internal_collections())?;
             sharding.read_sections(&server.access.internal_collections())?;

@@ -19,7 +19,8 @@ use pando_env::{BoxFuture, Component};
 use pando_repl::services::{Guard, Hooks, Host, ReplicaSetAware, Service, Store};
 use pando_routing::ShardId;
 use pando_storage::ReadAt;
-use pando_workflows::{Level, LocalWrite, Query, Resource, Section, Target, ddl, demo};
+use pando_workflows::{Level, LocalWrite, Query, Resource, Restore, Section, Target, ddl, demo};
+use pando_workflows::{delete_range, migration, move_range, receive_range};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -38,7 +39,18 @@ impl Services {
             restore: ddl::restore,
             options: ddl::options,
         };
-        let of_shards = roles.sharding.is_some().then_some(definitions);
+        let migrations = [
+            (migration::DONOR, migration::DONOR_COLLECTION, move_range::restore as Restore),
+            (migration::RECIPIENT, migration::RECIPIENT_COLLECTION, receive_range::restore),
+            (migration::DELETER, migration::DELETIONS_COLLECTION, delete_range::restore),
+        ];
+        let migrations = migrations.map(|(name, collection, restore)| Service {
+            name,
+            ns: Namespace::unchecked("config", collection),
+            restore,
+            options: migration::options,
+        });
+        let of_shards = [definitions].into_iter().chain(migrations).filter(|_| roles.sharding.is_some());
         let all = [demo].into_iter().chain(of_shards).collect();
         let host = Host::new(roles.env.clone(), Arc::new(Documents(weak())), all);
         let hooks = Hooks::new(in_order(weak(), host.clone()));
@@ -85,6 +97,9 @@ impl ReplicaSetAware for Transactions {
     fn on_step_down(&self) {
         let Some(roles) = self.0.upgrade() else { return };
         roles.maintenance.yield_prepared();
+        if let Some(sharding) = &roles.sharding {
+            sharding.donations.end_all();
+        }
     }
 }
 
@@ -201,7 +216,11 @@ impl Store for Documents {
         })
     }
     fn load(&self, ns: &Namespace) -> Result<Vec<DocBuf>> {
-        self.data()?.internal.all(ns, ReadAt::Latest)
+        let mut all = self.data()?.internal.all(ns, ReadAt::Latest)?;
+        if *ns == migration::deletions() {
+            all.retain(|task| !migration::is_pending(task));
+        }
+        Ok(all)
     }
     fn first_of_term_committed(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {

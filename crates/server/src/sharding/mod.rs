@@ -9,6 +9,8 @@
 //! * [`cached_metadata`] — the primary writes down what it learns, its secondaries have it from the log;
 //! * [`sections`] — critical sections, which every member takes from a collection;
 //! * [`fences`] — what a shard remembers of definitions that others coordinate, so that late commands do nothing;
+//! * [`donations`], [`receptions`] — ranges that move away from here, and here;
+//! * [`deletions`] — ranges that are to be deleted are taken up by a workflow;
 //! * [`time_keys`] — the keys that the cluster's times are signed with;
 //! * [`ddl_locks`] — one definition at a time for each name.
 //!
@@ -16,10 +18,13 @@
 
 pub(crate) mod cached_metadata;
 pub(crate) mod ddl_locks;
+pub(crate) mod deletions;
+pub(crate) mod donations;
 pub(crate) mod fences;
 pub(crate) mod identity;
 pub(crate) mod learn;
 mod name_locks;
+pub(crate) mod receptions;
 pub(crate) mod sections;
 pub(crate) mod shard_key_indexes;
 pub(crate) mod time_keys;
@@ -38,6 +43,7 @@ use pando_monitor::ReadPreference;
 use pando_routing::ShardId;
 use pando_rpc::{Bounds, Gossip, Options, Pool, Retry};
 use pando_shard::{FilteringMetadata, ShardIdentity};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 /// What makes a step of a coordinator on this node: it needs parts of the server that know of this one.
@@ -49,6 +55,10 @@ pub(crate) struct Sharding {
     options: Options,
     pub(crate) metadata: Arc<FilteringMetadata>,
     pub(crate) ddl_locks: ddl_locks::DdlLocks,
+    pub(crate) donations: Arc<donations::Donations>,
+    pub(crate) receptions: receptions::Receptions,
+    /// Documents of ranges that were other shards', since the start.
+    pub(crate) deleted_orphans: AtomicU64,
     /// Of names in whose definitions this shard takes part.
     pub(crate) part_locks: ddl_locks::DdlLocks,
     steps: OnceLock<OwnSteps>,
@@ -76,6 +86,9 @@ impl Sharding {
             options,
             metadata,
             ddl_locks: Default::default(),
+            donations: Arc::default(),
+            receptions: Default::default(),
+            deleted_orphans: AtomicU64::new(0),
             part_locks: Default::default(),
             steps: OnceLock::new(),
             cached: OnceLock::new(),

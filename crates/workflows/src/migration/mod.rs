@@ -28,6 +28,15 @@ use pando_bson::{DocBuf, DocBuilder, RawDoc};
 
 use crate::ddl::{append_majority, doc_at, uuid_at};
 
+/// The services that run the three of them.
+pub const DONOR: &str = "MigrationCoordinator";
+pub const RECIPIENT: &str = "MigrationRecipient";
+pub const DELETER: &str = "RangeDeleter";
+/// Each migration has an id of its own, so there is nothing else to be told apart by.
+pub fn options(_: &RawDoc) -> DocBuf {
+    DocBuf::default()
+}
+
 /// Where a donor and a recipient keep their state documents, and where both keep what is to be deleted, all in `config`.
 pub const DONOR_COLLECTION: &str = "migrationCoordinators";
 pub const RECIPIENT_COLLECTION: &str = "migrationRecipients";
@@ -135,10 +144,6 @@ impl Migration {
         append_majority(&mut b, "admin");
         out.call(slot, Target::Shard(to.to_owned()), b.finish(), retry);
     }
-    /// A step of the node itself: `{<step>: <ns>, migrationId, …}`.
-    pub(crate) fn own(&self, slot: Slot, step: &str, retry: Retry, out: &mut Actions) {
-        out.call(slot, Target::Own, self.command(step).finish(), retry);
-    }
 
     /// The task to delete the range here, which nobody takes up while it is pending.
     pub(crate) fn deletion(&self, when: Clean) -> LocalWrite {
@@ -164,6 +169,10 @@ impl Migration {
     }
 }
 
+/// Whether nobody may take up a deletion yet.
+pub fn is_pending(task: &RawDoc) -> bool {
+    task.get("pending").is_some_and(|v| v.is_truthy())
+}
 pub fn deletions() -> Namespace {
     Namespace::unchecked("config", DELETIONS_COLLECTION)
 }

@@ -19,7 +19,7 @@ use mutants::{Mutant, broken};
 use pando_base::{Error, ErrorCode, Millis, OpTime, Result, Timestamp, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 
-/// Steps of this node, all `{<step>: <ns>, migrationId, …}`.
+/// Steps of this node, all `{<step>: <ns>, migrationId, range, …}`.
 ///
 /// ─► what the config servers say of the range: `{collectionUuid, keyPattern, chunk: {min, max, version}, collectionVersion}`.
 pub const LOOK: &str = "lookAtRange";
@@ -146,7 +146,9 @@ impl MoveRange {
     }
 
     fn own(&self, step: &str, retry: Retry, out: &mut Actions) {
-        self.migration.own(SLOT, step, retry, out);
+        let mut b = self.migration.command(step);
+        self.migration.append(&mut b);
+        out.call(SLOT, Target::Own, b.finish(), retry);
     }
     fn begin_phase(&mut self, phase: Phase, out: &mut Actions) {
         self.phase = phase;
@@ -163,10 +165,7 @@ impl MoveRange {
         match self.phase {
             Phase::Begin => {
                 self.step = Step::Looking;
-                let mut b = self.migration.command(LOOK);
-                b.str("toShard", &self.migration.recipient).raw_doc("min", &self.migration.min);
-                b.raw_doc("max", &self.migration.max).raw_doc("request", &self.request);
-                out.call(SLOT, Target::Own, b.finish(), Retry::Transient);
+                self.own(LOOK, Retry::Transient, out);
             }
             Phase::Clone if self.recorded || broken(Mutant::CloneOutlivesItsRecord) => {
                 self.step = Step::Tasking;

@@ -9,6 +9,7 @@ pub(in crate::commands) mod ddl;
 mod drop_collection;
 mod drop_database;
 mod drop_indexes;
+pub(in crate::commands) mod migration;
 mod refresh;
 mod rename_collection;
 mod state;

@@ -24,10 +24,11 @@ pub(crate) mod steps;
 use crate::Server;
 use crate::sharding::{Cluster, Sharding};
 use pando_access::Guard;
-use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::concern::Provenance;
 use pando_command::{OpCtx, Request, W, WriteConcern};
+use pando_repl::services::{Host, Instance};
 use pando_routing::ShardId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -51,6 +52,24 @@ impl<'a> Ddl<'a> {
     }
     pub(crate) fn own_id(&self) -> &'a ShardId {
         &self.cluster.identity.shard
+    }
+    /// What runs workflows on this primary.
+    pub(crate) fn host(&self) -> Result<&'a Arc<Host>> {
+        let services = self.server.replication.services();
+        Ok(&services.ok_or_else(|| Error::internal("services have not started"))?.host)
+    }
+    /// The workflow under way whose state document has that `_id`.
+    pub(crate) async fn find(&self, service: &str, id: Uuid) -> Result<Option<Arc<Instance>>> {
+        let mut b = DocBuilder::new();
+        b.uuid("_id", &id.0);
+        self.ctx.interruptible(self.host()?.find(service, &b.finish())).await?
+    }
+    /// A former primary does not know what its successors have begun: a majority must agree that this one is no former one.
+    pub(crate) async fn still_primary(&self) -> Result<()> {
+        self.server.replication.note("is this node primary", "")?;
+        self.ctx
+            .interruptible(self.server.replication.await_majority(self.server.replication.last_applied()))
+            .await?
     }
     /// A command to the config servers' primary.
     pub(crate) async fn on_config(&self, body: &RawDoc) -> Result<DocBuf> {

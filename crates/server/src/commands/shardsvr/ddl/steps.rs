@@ -3,6 +3,7 @@
 use super::Ddl;
 use super::create_collection::Wanted;
 use crate::Server;
+use crate::commands::shardsvr::migration;
 use pando_base::{Error, Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::OpCtx;
@@ -28,6 +29,9 @@ pub(crate) async fn own_step(server: &Server, body: &RawDoc) -> Result<DocBuf> {
 }
 
 async fn make(ddl: &Ddl<'_>, step: &str, name: &str, body: &RawDoc) -> Result<DocBuf> {
+    if let Some(made) = migration::step(ddl, step, body).await? {
+        return Ok(made);
+    }
     let of_collection = || Namespace::parse(name);
     let db = name.split('.').next().unwrap_or_default();
     match step {

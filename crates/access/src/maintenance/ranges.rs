@@ -1,0 +1,204 @@
+//! Ranges of a collection as a whole, whoever owns them: what moves to another shard is read here, what comes from one is put here, and
+//! what is another's by now is deleted (SH-MIG-5 to SH-MIG-8, SH-RDEL).
+//!
+//! Entries of what is put and deleted say so (`fromMigrate`): to whoever watches the cluster nothing has happened.
+
+use super::Maintenance;
+use crate::internal_collections::OP;
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Uuid, limits};
+use pando_bson::{DocBuf, RawDoc};
+use pando_catalog::{
+    Collection, CollectionSource, Interrupt, UpdateForm, WriteGuard, WriteOp, WriteUnit, find_id,
+    retry_conflicts,
+};
+use pando_query::source::{Direction, IndexScan, RecordId, Source};
+use std::sync::Arc;
+
+/// `[start, end)` of the keys of one index; an empty `end` is the end of all keys.
+#[derive(Clone, Debug)]
+pub struct IndexRange {
+    pub ns: Namespace,
+    pub uuid: Uuid,
+    pub index: String,
+    pub start: Vec<u8>,
+    pub end: Vec<u8>,
+}
+
+/// Whether a document that is there already may be replaced or deleted by what another shard says.
+pub type MayChange<'a> = dyn Fn(&RawDoc) -> bool + Send + Sync + 'a;
+
+const MOVED: WriteOp<'static> = WriteOp { from_migrate: true, ..OP };
+
+fn gone(ns: &Namespace, uuid: Uuid) -> Error {
+    Error::new(ErrorCode::NamespaceNotFound, format!("there is no collection {ns} with UUID {uuid} any more"))
+}
+
+impl Maintenance {
+    fn the_collection(&self, ns: &Namespace, uuid: Uuid) -> Result<Arc<Collection>> {
+        self.catalog.lookup(ns).filter(|c| c.uuid == uuid).ok_or_else(|| gone(ns, uuid))
+    }
+    async fn lock_the_collection(&self, ns: &Namespace, uuid: Uuid) -> Result<WriteGuard> {
+        let guard = self.catalog.write_lock(ns).await?;
+        guard.filter(|c| c.uuid == uuid).ok_or_else(|| gone(ns, uuid))
+    }
+
+    /// The records of the range, in the order of its index, up to one more than `max`.
+    pub fn records_in_range(&self, range: &IndexRange, max: usize) -> Result<Vec<RecordId>> {
+        let coll = self.the_collection(&range.ns, range.uuid)?;
+        let mut source = CollectionSource::new(coll, self.catalog.read_latest()?);
+        let at = source.collection().indexes.iter().position(|i| i.name == range.index);
+        let at = at.ok_or_else(|| {
+            let text = format!("there is no index {} of {} any more", range.index, range.ns);
+            Error::new(ErrorCode::IndexNotFound, text)
+        })?;
+        let (start, end, dir) = (&*range.start, &*range.end, Direction::Forward);
+        let mut entries = source.scan_index(IndexScan { index: at, start, end, dir, after: None })?;
+        let mut found = Vec::new();
+        while found.len() <= max
+            && let Some(entry) = entries.next()?
+        {
+            found.push(entry.rid);
+        }
+        Ok(found)
+    }
+    /// Documents of records as they are now, until they come to so many bytes (but one at least), and how many records that were. Those
+    /// that are gone are passed over.
+    pub fn documents_of(
+        &self,
+        ns: &Namespace,
+        uuid: Uuid,
+        records: &[RecordId],
+        bytes_max: usize,
+    ) -> Result<(Vec<DocBuf>, usize)> {
+        let coll = self.the_collection(ns, uuid)?;
+        let mut source = CollectionSource::new(coll, self.catalog.read_latest()?);
+        let (mut docs, mut bytes) = (Vec::new(), 0);
+        for (i, rid) in records.iter().enumerate() {
+            let Some(doc) = source.fetch(rid)? else { continue };
+            if !docs.is_empty() && bytes + doc.len() > bytes_max {
+                return Ok((docs, i));
+            }
+            bytes += doc.len();
+            docs.push(RawDoc::trusted(&doc).to_buf());
+        }
+        Ok((docs, records.len()))
+    }
+    /// The documents with the `_id`s of `keys`, all as of one moment.
+    pub fn documents_by_id(
+        &self,
+        ns: &Namespace,
+        uuid: Uuid,
+        keys: &[DocBuf],
+    ) -> Result<Vec<Option<DocBuf>>> {
+        let coll = self.the_collection(ns, uuid)?;
+        let txn = self.catalog.read_latest()?;
+        let mut found = Vec::with_capacity(keys.len());
+        for key in keys {
+            let doc = match key.elem("_id") {
+                Some(id) => find_id(&txn, &coll, id)?.map(|(_, doc)| RawDoc::trusted(&doc).to_buf()),
+                None => None,
+            };
+            found.push(doc);
+        }
+        Ok(found)
+    }
+
+    /// Puts documents that another shard has sent, each in place of the one with its `_id` that `may_change` allows.
+    ///
+    /// # Errors
+    /// 11000 where there is another document with its `_id`.
+    pub async fn put_moved(
+        &self,
+        interrupt: &dyn Interrupt,
+        ns: &Namespace,
+        uuid: Uuid,
+        docs: &[DocBuf],
+        may_change: &MayChange<'_>,
+    ) -> Result<()> {
+        for docs in docs.chunks(limits::INSERT_UNIT_DOCS_MAX) {
+            let put = |unit: &mut WriteUnit, coll: &WriteGuard, doc: &DocBuf| {
+                let Some(id) = doc.elem("_id") else { return Ok(()) };
+                let Some((rid, old)) = find_id(unit.txn(), coll, id)? else {
+                    return self.catalog.insert_within(unit, &MOVED, coll, doc);
+                };
+                let old = RawDoc::trusted(&old);
+                if old == &**doc {
+                    return Ok(());
+                }
+                if !may_change(old) {
+                    let text = format!(
+                        "a document with _id {} is here already, outside of the range that moves",
+                        id.value()
+                    );
+                    return Err(Error::new(ErrorCode::DuplicateKey, text));
+                }
+                unit.update(&MOVED, coll, &rid, old, doc, UpdateForm::Replacement, &[])
+            };
+            self.in_units(interrupt, ns, uuid, docs, put).await?;
+        }
+        Ok(())
+    }
+    /// Removes the documents with the `_id`s of `keys` that `may_change` allows.
+    pub async fn remove_moved(
+        &self,
+        interrupt: &dyn Interrupt,
+        ns: &Namespace,
+        uuid: Uuid,
+        keys: &[DocBuf],
+        may_change: &MayChange<'_>,
+    ) -> Result<()> {
+        for keys in keys.chunks(limits::INSERT_UNIT_DOCS_MAX) {
+            let remove = |unit: &mut WriteUnit, coll: &WriteGuard, key: &DocBuf| {
+                let Some(id) = key.elem("_id") else { return Ok(()) };
+                match find_id(unit.txn(), coll, id)? {
+                    Some((rid, old)) if may_change(RawDoc::trusted(&old)) => {
+                        unit.delete(&MOVED, coll, &rid, RawDoc::trusted(&old), &[])
+                    }
+                    _ => Ok(()),
+                }
+            };
+            self.in_units(interrupt, ns, uuid, keys, remove).await?;
+        }
+        Ok(())
+    }
+    /// Deletes up to `max` documents of the range; how many there were, and where the last entry is.
+    pub async fn delete_in_range(
+        &self,
+        interrupt: &dyn Interrupt,
+        range: &IndexRange,
+        max: usize,
+    ) -> Result<(usize, Option<OpTime>)> {
+        let mut records = self.records_in_range(range, max)?;
+        records.truncate(max);
+        let delete = |unit: &mut WriteUnit, coll: &WriteGuard, rid: &RecordId| {
+            let old = CollectionSource::within(coll.collection().clone(), unit.txn()).fetch(rid)?;
+            match old {
+                Some(old) => unit.delete(&MOVED, coll, rid, RawDoc::trusted(&old), &[]),
+                None => Ok(()),
+            }
+        };
+        let last = self.in_units(interrupt, &range.ns, range.uuid, &records, delete).await?;
+        Ok((records.len(), last))
+    }
+
+    /// All in one unit, which is tried again after a conflict.
+    async fn in_units<T: Sync>(
+        &self,
+        interrupt: &dyn Interrupt,
+        ns: &Namespace,
+        uuid: Uuid,
+        all: &[T],
+        work: impl Fn(&mut WriteUnit, &WriteGuard, &T) -> Result<()> + Send + Sync,
+    ) -> Result<Option<OpTime>> {
+        if all.is_empty() {
+            return Ok(None);
+        }
+        let coll = self.lock_the_collection(ns, uuid).await?;
+        retry_conflicts(&self.catalog, interrupt, || {
+            let mut unit = self.catalog.begin_write(&coll)?;
+            all.iter().try_for_each(|one| work(&mut unit, &coll, one))?;
+            unit.commit().map(Some)
+        })
+        .await
+    }
+}

@@ -1,0 +1,73 @@
+//! What a node does to delete a range (`pando_workflows::delete_range`).
+
+use super::{Ddl, range};
+use pando_access::Uninterrupted;
+use pando_base::{ErrorCode, Result, Uuid, limits};
+use pando_bson::{DocBuf, DocBuilder};
+use pando_command::Param;
+use pando_workflows::migration::{self, Migration};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// `{delayMs, pauseMs}`.
+pub(super) async fn await_readers(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
+    let keys = range::keys(migration)?;
+    let (metadata, clock) = (&ddl.sharding.metadata, &ddl.ctx.env().clock);
+    while metadata.is_read_as_of_before(&migration.ns, migration.uuid, &keys) {
+        clock.sleep(Duration::from_millis(limits::MIGRATION_DELETIONS_LOOKED_AT_MS)).await;
+    }
+    let params = &ddl.server.instance.params;
+    let mut b = DocBuilder::new();
+    b.i64("delayMs", params.int(Param::orphanCleanupDelaySecs).saturating_mul(1000));
+    b.i64("pauseMs", params.int(Param::rangeDeleterBatchDelayMS));
+    Ok(b.finish())
+}
+
+impl Ddl<'_> {
+    /// Returns when the range of a migration is deleted here.
+    pub(super) async fn await_deletion(&self, id: Uuid) -> Result<()> {
+        let mut b = DocBuilder::new();
+        b.uuid("_id", &id.0);
+        let key = b.finish();
+        let internal = self.server.access.internal_collections();
+        while internal
+            .lacking(&migration::deletions(), [((), &*key)].into_iter())?
+            .is_some_and(|l| l.is_empty())
+        {
+            let pause = Duration::from_millis(limits::MIGRATION_DELETIONS_LOOKED_AT_MS);
+            self.ctx.interruptible(self.ctx.env().clock.sleep(pause)).await?;
+        }
+        Ok(())
+    }
+}
+
+/// `{owned, gone}`: as the config servers say.
+pub(super) async fn judge(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
+    let table = range::as_routed(ddl, migration).await?;
+    let here =
+        ddl.server.access.definitions().collection(&migration.ns).is_some_and(|c| c.uuid == migration.uuid);
+    let keys = range::keys(migration)?;
+    let owned = table.as_ref().is_some_and(|t| {
+        t.chunks.iter().any(|c| c.shard() == ddl.own_id() && keys.meets(c.start(), c.end()))
+    });
+    let mut b = DocBuilder::new();
+    b.bool("owned", owned).bool("gone", table.is_none() || !here);
+    Ok(b.finish())
+}
+
+/// `{done}`.
+pub(super) async fn delete_some(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
+    let batch = ddl.server.instance.params.int(Param::rangeDeleterBatchSize);
+    let max = usize::try_from(batch).ok().filter(|n| *n > 0).unwrap_or(limits::RANGE_DELETION_DOCUMENTS_MAX);
+    let max = max.min(limits::RANGE_DELETION_DOCUMENTS_MAX);
+    let deleted = match range::by_index(ddl, migration) {
+        Ok(range) => ddl.server.upkeep.maintenance.delete_in_range(&Uninterrupted, &range, max).await?.0,
+        // It was dropped meanwhile.
+        Err(e) if e.code == ErrorCode::NamespaceNotFound => 0,
+        Err(e) => return Err(e),
+    };
+    ddl.sharding.deleted_orphans.fetch_add(deleted as u64, Relaxed);
+    let mut b = DocBuilder::new();
+    b.bool("done", deleted < max);
+    Ok(b.finish())
+}

@@ -1,0 +1,87 @@
+//! What a donor's node does for a migration (`pando_workflows::move_range`).
+
+use super::{Ddl, range};
+use pando_base::{Error, ErrorCode, Result, limits};
+use pando_bson::{DocBuf, DocBuilder};
+use pando_routing::{ChunkVersion, ShardKey};
+use pando_workflows::migration::Migration;
+use std::time::Duration;
+
+fn conflict(text: String) -> Error {
+    Error::new(ErrorCode::ConflictingOperationInProgress, text)
+}
+
+/// `{collectionUuid, keyPattern, chunk: {min, max, version}, collectionVersion}`.
+///
+/// # Errors
+/// 118 where the collection is not sharded, 117 where its chunks may not move, 27 without an index by the key, 96 where the range is no
+/// part of a chunk of this shard, 70 for a recipient that nobody knows.
+pub(super) async fn look(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
+    let ns = &migration.ns;
+    ddl.sharding.refresh_anew(ns).await?;
+    let table = ddl.sharding.metadata.known(ns).table().cloned();
+    let table = table.ok_or_else(|| {
+        Error::new(ErrorCode::NamespaceNotSharded, format!("Collection {ns} is not sharded"))
+    })?;
+    if !table.collection.allow_migrations {
+        return Err(conflict("Collection is undergoing changes so moveChunk is not allowed.".to_owned()));
+    }
+    let shards = ddl.cluster.catalog.refresh_shards().await?;
+    if !shards.iter().any(|s| s.entry.id.as_str() == migration.recipient) {
+        return Err(Error::new(ErrorCode::ShardNotFound, format!("Shard {} not found", migration.recipient)));
+    }
+    let key: &ShardKey = &table.collection.key;
+    let keys = key.range(&migration.min, &migration.max)?;
+    let chunk = table
+        .chunks
+        .find(&keys.start)
+        .filter(|c| keys.end.as_slice() <= c.end() && c.shard() == ddl.own_id());
+    let chunk = chunk.ok_or_else(|| {
+        let text = format!(
+            "the range [{}, {}) of {ns} is no part of a chunk of shard {}",
+            migration.min,
+            migration.max,
+            ddl.own_id()
+        );
+        Error::new(ErrorCode::OperationFailed, text)
+    })?;
+    let found = Migration { uuid: table.collection.uuid, key: key.pattern().to_buf(), ..migration.clone() };
+    range::by_index(ddl, &found)?;
+    let mut b = DocBuilder::new();
+    b.uuid("collectionUuid", &found.uuid.0).raw_doc("keyPattern", &found.key);
+    b.doc("chunk", |d| {
+        d.raw_doc("min", chunk.min()).raw_doc("max", &chunk.max());
+        ChunkVersion::new(table.collection.generation, chunk.placement()).append("version", d);
+    });
+    table.version().append("collectionVersion", &mut b);
+    Ok(b.finish())
+}
+
+/// Whoever writes in the range from now on is recorded; whoever came in before is waited for, but not for long: everybody who comes
+/// meanwhile waits, too.
+pub(super) async fn record(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
+    let (key, range) = (range::key(migration)?, range::by_index(ddl, migration)?);
+    let (donations, maintenance) = (&ddl.sharding.donations, &ddl.server.upkeep.maintenance);
+    donations.record(migration.id, key, range, &migration.min, &migration.max)?;
+    let limit = Duration::from_millis(limits::MIGRATION_LOCK_AWAITED_MS);
+    let waited = ddl.ctx.env().timeout(limit, maintenance.await_writers(&migration.ns)).await;
+    waited.ok_or_else(|| {
+        let text = format!("operations that write to {} have not ended in time", migration.ns);
+        Error::new(ErrorCode::LockTimeout, text)
+    })?;
+    donations.of(migration.id)?.begin_copy(maintenance)?;
+    Ok(DocBuf::default())
+}
+
+pub(super) fn number(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
+    let at = ddl.server.replication.note("a range moves", migration.ns.as_str())?;
+    let mut b = DocBuilder::new();
+    b.timestamp("timestamp", at);
+    Ok(b.finish())
+}
+
+pub(super) fn let_go(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
+    ddl.sharding.donations.end(migration.id);
+    ddl.sharding.forget(&migration.ns);
+    Ok(DocBuf::default())
+}

@@ -1,0 +1,51 @@
+//! The range of a migration in this shard's collection, and whose it is.
+
+use super::Ddl;
+use crate::sharding::shard_key_indexes::serves;
+use pando_access::IndexRange;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{DocBuf, DocBuilder};
+use pando_routing::{KeyRange, RoutingTable, ShardKey};
+use pando_workflows::migration::Migration;
+use std::sync::Arc;
+
+pub(super) fn key(migration: &Migration) -> Result<ShardKey> {
+    ShardKey::parse(&migration.key)
+}
+pub(super) fn keys(migration: &Migration) -> Result<KeyRange> {
+    key(migration)?.range(&migration.min, &migration.max)
+}
+
+/// # Errors
+/// 26 where the collection is another one or none, 27 where no index has the shard key in front.
+pub(super) fn by_index(ddl: &Ddl<'_>, migration: &Migration) -> Result<IndexRange> {
+    let (ns, uuid, key) = (&migration.ns, migration.uuid, key(migration)?);
+    let coll = ddl.server.access.definitions().collection(ns).filter(|c| c.uuid == uuid).cloned();
+    let coll = coll.ok_or_else(|| {
+        Error::new(ErrorCode::NamespaceNotFound, format!("there is no collection {ns} with UUID {uuid} here"))
+    })?;
+    let index = coll.ready_indexes().iter().find(|i| serves(i, &key)).ok_or_else(|| {
+        let text = format!("can't find index with prefix {} in collection {ns}", key.pattern());
+        Error::new(ErrorCode::IndexNotFound, text)
+    })?;
+    let keys = keys(migration)?;
+    let (index, end) = (index.spec.name.clone(), keys.index_end().to_vec());
+    Ok(IndexRange { ns: ns.clone(), uuid, index, start: keys.start, end })
+}
+
+/// What the config servers say of the collection now, if it is the one that the migration is of.
+pub(super) async fn as_routed(ddl: &Ddl<'_>, migration: &Migration) -> Result<Option<Arc<RoutingTable>>> {
+    ddl.sharding.refresh_anew(&migration.ns).await?;
+    let known = ddl.sharding.metadata.known(&migration.ns);
+    Ok(known.table().filter(|t| t.collection.uuid == migration.uuid).cloned())
+}
+
+/// `{moved}`: whether the recipient owns the range.
+pub(super) async fn resolve(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
+    let table = as_routed(ddl, migration).await?;
+    let start = keys(migration)?.start;
+    let owner = table.as_ref().and_then(|t| t.chunks.find(&start)).map(|c| c.shard().as_str().to_owned());
+    let mut b = DocBuilder::new();
+    b.bool("moved", owner.is_some_and(|owner| owner == migration.recipient));
+    Ok(b.finish())
+}

@@ -1,0 +1,60 @@
+//! Ranges that are to be deleted: a task that nobody waits for any more is taken up by a workflow of the primary (SH-RDEL-1).
+
+use crate::replication::Replication;
+use pando_access::observer::{Inserted, OpObserver, Updated};
+use pando_access::{WriteOp, WriteUnit};
+use pando_base::Result;
+use pando_bson::{DocBuf, RawDoc};
+use pando_env::{Component, Env};
+use pando_workflows::migration;
+use std::sync::{Arc, Weak};
+
+/// Watches the tasks. On a secondary nothing is done: whoever becomes primary reads them all.
+pub(crate) struct DeletionObserver {
+    env: Env,
+    replication: Weak<Replication>,
+}
+
+impl DeletionObserver {
+    pub(crate) fn of(env: &Env, replication: &Arc<Replication>) -> Arc<DeletionObserver> {
+        Arc::new(DeletionObserver { env: env.clone(), replication: Arc::downgrade(replication) })
+    }
+    fn take_up(&self, unit: &mut WriteUnit, task: &RawDoc) {
+        if unit.is_applying() {
+            return;
+        }
+        let (env, replication, task) = (self.env.clone(), self.replication.clone(), task.to_buf());
+        unit.after_commit(move |_| {
+            let begun = begin(env.clone(), replication, task);
+            env.spawn("range deleter", begun);
+        });
+    }
+}
+
+async fn begin(env: Env, replication: Weak<Replication>, task: DocBuf) {
+    let Some(replication) = replication.upgrade() else { return };
+    let Some(services) = replication.services() else { return };
+    if let Err(e) = services.host.start(migration::DELETER, &task).await {
+        env.log.warn(Component::Sharding, 9_100_070, "A range is deleted later, by the next primary", |a| {
+            a.data("task", &&*task).data("error", &e);
+        });
+    }
+}
+
+impl OpObserver for DeletionObserver {
+    fn inserted(&self, unit: &mut WriteUnit, _: &WriteOp<'_>, e: &Inserted<'_>) -> Result<()> {
+        if e.coll.ns == migration::deletions() && !migration::is_pending(e.doc) {
+            self.take_up(unit, e.doc);
+        }
+        Ok(())
+    }
+    fn updated(&self, unit: &mut WriteUnit, _: &WriteOp<'_>, e: &Updated<'_>) -> Result<()> {
+        if e.coll.ns == migration::deletions()
+            && migration::is_pending(e.old)
+            && !migration::is_pending(e.new)
+        {
+            self.take_up(unit, e.new);
+        }
+        Ok(())
+    }
+}
