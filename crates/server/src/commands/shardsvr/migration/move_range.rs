@@ -33,7 +33,8 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
         return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
     }
     let same = |m: &Migration| m.ns == ns && m.min == min && m.max == max && m.recipient == to;
-    for other in ctx.interruptible(host.all(migration::DONOR)).await?? {
+    let giving = ctx.interruptible(host.all(migration::DONOR)).await??;
+    if let Some(other) = giving.first() {
         let state = other.state();
         if !Migration::parse(&state).is_some_and(|m| same(&m)) {
             let text = format!(
