@@ -148,12 +148,12 @@ params! {
     opensslCipherSuiteConfig START Text("");
     oplogBatchDelayMillis BOTH Int(0, 0, 1000);
     oplogFetcherUsesExhaust START Bool(true);
+    orphanCleanupDelaySecs BOTH Int(900, 0, MAX32);
     periodicNoopIntervalSecs START Int(10, 1, MAX32);
     planCacheSize BOTH Text("5%");
     priorityTakeoverFreshnessWindowSeconds START Int(2, 0, MAX32);
     processUmask START Int(63, 0, 63);
     quiet BOTH Bool(false);
-    orphanCleanupDelaySecs BOTH Int(900, 0, MAX32);
     rangeDeleterBatchDelayMS BOTH Int(20, 0, MAX32);
     rangeDeleterBatchSize BOTH Int(2147483647, 0, MAX32);
     recoverFromOplogAsStandalone START Bool(false);

@@ -249,6 +249,7 @@ impl FilteringMetadata {
         state.forgotten += 1;
         state.databases.retain(|_, d| d.in_section);
         state.databases.values_mut().for_each(|d| d.known = None);
+        state.given.retain(|_, given| given.iter().any(|g| g.strong_count() > 0));
         state.collections.retain(|_, c| c.section.is_some());
         state.collections.values_mut().for_each(|c| c.known = Known::Nothing);
     }
@@ -316,13 +317,18 @@ impl FilteringMetadata {
 }
 
 impl State {
+    fn drop_unread(&mut self, ns: &Namespace) {
+        if self.given.get(ns).is_some_and(|given| given.iter().all(|g| g.strong_count() == 0)) {
+            self.given.remove(ns);
+        }
+    }
     fn know(&mut self, ns: &Namespace, known: Known) {
         if let Known::Sharded(owned) = &known {
             let given = self.given.entry(ns.clone()).or_default();
             given.retain(|g| g.strong_count() > 0);
             given.push(Arc::downgrade(owned));
         } else {
-            self.given.retain(|_, given| given.iter().any(|g| g.strong_count() > 0));
+            self.drop_unread(ns);
         }
         self.collections.entry(ns.clone()).or_default().known = known;
     }

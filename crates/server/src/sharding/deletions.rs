@@ -2,7 +2,7 @@
 
 use crate::replication::Replication;
 use pando_access::observer::{Inserted, OpObserver, Updated};
-use pando_access::{WriteOp, WriteUnit};
+use pando_access::{Collection, WriteOp, WriteUnit};
 use pando_base::Result;
 use pando_bson::{DocBuf, RawDoc};
 use pando_env::{Component, Env};
@@ -31,6 +31,11 @@ impl DeletionObserver {
     }
 }
 
+/// Every write asks.
+fn is_tasks(coll: &Collection) -> bool {
+    coll.ns.db() == "config" && coll.ns.coll() == migration::DELETIONS_COLLECTION
+}
+
 async fn begin(env: Env, replication: Weak<Replication>, task: DocBuf) {
     let Some(replication) = replication.upgrade() else { return };
     let Some(services) = replication.services() else { return };
@@ -43,16 +48,13 @@ async fn begin(env: Env, replication: Weak<Replication>, task: DocBuf) {
 
 impl OpObserver for DeletionObserver {
     fn inserted(&self, unit: &mut WriteUnit, _: &WriteOp<'_>, e: &Inserted<'_>) -> Result<()> {
-        if e.coll.ns == migration::deletions() && !migration::is_pending(e.doc) {
+        if is_tasks(e.coll) && !migration::is_pending(e.doc) {
             self.take_up(unit, e.doc);
         }
         Ok(())
     }
     fn updated(&self, unit: &mut WriteUnit, _: &WriteOp<'_>, e: &Updated<'_>) -> Result<()> {
-        if e.coll.ns == migration::deletions()
-            && migration::is_pending(e.old)
-            && !migration::is_pending(e.new)
-        {
+        if is_tasks(e.coll) && migration::is_pending(e.old) && !migration::is_pending(e.new) {
             self.take_up(unit, e.new);
         }
         Ok(())
