@@ -3,7 +3,7 @@
 //! In memory: a recipient that becomes primary gives up what an earlier one has begun.
 
 use pando_base::panics::poisoned;
-use pando_base::{Error, Uuid};
+use pando_base::{Error, ErrorCode, Result, Uuid};
 use pando_bson::DocBuf;
 use std::sync::{Mutex, MutexGuard};
 
@@ -40,19 +40,21 @@ impl Receptions {
             *lock = Some((id, Reception::default()));
         }
     }
-    /// Another receiver begins from the start.
-    fn of_receiver<T: Default>(&self, id: Uuid, receiver: i64, look: impl FnOnce(&mut Reception) -> T) -> T {
-        self.with(id, |r| {
+    /// Another receiver begins from the start; 117 while another range is received.
+    fn of_receiver(&self, id: Uuid, receiver: i64, look: impl FnOnce(&mut Reception) -> u64) -> Result<u64> {
+        let found = self.with(id, |r| {
             if r.receiver != Some(receiver) {
                 *r = Reception { receiver: Some(receiver), ..Reception::default() };
             }
-            look(r)
-        })
+            Some(look(r))
+        });
+        let text = "another range is received by this shard";
+        found.ok_or_else(|| Error::new(ErrorCode::ConflictingOperationInProgress, text))
     }
-    pub(crate) fn copied(&self, id: Uuid, receiver: i64) -> u64 {
+    pub(crate) fn copied(&self, id: Uuid, receiver: i64) -> Result<u64> {
         self.of_receiver(id, receiver, |r| r.copied)
     }
-    pub(crate) fn changed(&self, id: Uuid, receiver: i64) -> u64 {
+    pub(crate) fn changed(&self, id: Uuid, receiver: i64) -> Result<u64> {
         self.of_receiver(id, receiver, |r| r.changed)
     }
     pub(crate) fn has_copied(&self, id: Uuid, number: u64, docs: &[DocBuf]) {

@@ -44,8 +44,9 @@ pub(in crate::commands) async fn start(server: &Server, ctx: &OpCtx, req: Reques
         b.elem(e);
     }
     let state = b.finish();
-    let instance = ctx.interruptible(host.start(migration::RECIPIENT, &state)).await??;
+    // Before the first step, which looks for it.
     ddl.sharding.receptions.begin(wanted.id);
+    let instance = ctx.interruptible(host.start(migration::RECIPIENT, &state)).await??;
     let (sharding, id) = (ddl.sharding.clone(), wanted.id);
     ctx.env().spawn("migration recipient", async move {
         if let Err(e) = instance.result().await {

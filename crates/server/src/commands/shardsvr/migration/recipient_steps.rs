@@ -122,7 +122,7 @@ impl<'a> Asking<'a> {
     /// One helping of changes; whether there was nothing.
     async fn change(&self) -> Result<bool> {
         let receptions = &self.ddl.sharding.receptions;
-        let number = receptions.changed(self.migration.id, self.receiver) + 1;
+        let number = receptions.changed(self.migration.id, self.receiver)? + 1;
         let reply = self.turn("_transferMods", number).await?;
         let (gone, written) = (documents(&reply, "deleted"), documents(&reply, "reload"));
         self.put(&written, &gone).await?;
@@ -142,7 +142,7 @@ pub(super) async fn copy(ddl: &Ddl<'_>, migration: &Migration, body: &RawDoc) ->
     let asking = Asking::new(ddl, migration, body)?;
     let receptions = &ddl.sharding.receptions;
     loop {
-        let number = receptions.copied(migration.id, asking.receiver) + 1;
+        let number = receptions.copied(migration.id, asking.receiver)? + 1;
         let docs = documents(&asking.turn("_migrateClone", number).await?, "objects");
         asking.put(&docs, &[]).await?;
         receptions.has_copied(migration.id, number, &docs);
