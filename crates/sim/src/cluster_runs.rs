@@ -54,6 +54,7 @@ impl Total {
         d.splits += of.splits;
         d.merges += of.merges;
         d.written += of.written;
+        d.transactions += of.transactions;
         d.scans += of.scans;
     }
     pub(crate) fn show(&self) {

@@ -37,6 +37,8 @@ pub struct Counts {
     pub splits: usize,
     pub merges: usize,
     pub written: usize,
+    /// Of those who write there.
+    pub transactions: usize,
     pub scans: usize,
     /// Of codes with which definitions and writes were refused.
     pub refused: BTreeMap<i64, usize>,
@@ -242,18 +244,16 @@ impl Definer {
             2 | 3 => self.index(coll).await,
             4 if key == Key::Ranged => self.split(&ns).await,
             5 if key == Key::Ranged => self.merge(&ns).await,
-            6 | 7 if key == Key::Unsharded => self.shard(coll, &ns, Key::Ranged).await,
+            6 | 7 if key == Key::Unsharded => {
+                let key = self.some_key();
+                self.shard(coll, &ns, key).await;
+            }
             _ => self.scan(coll, &ns).await,
         }
     }
 
     async fn create(&mut self, coll: &str, ns: &str) {
-        let key = match self.c.below(5) {
-            0 => Key::Unsharded,
-            1 => Key::Hashed,
-            2 => Key::Id,
-            _ => Key::Ranged,
-        };
+        let key = if self.c.below(4) == 0 { Key::Unsharded } else { self.some_key() };
         if key != Key::Unsharded {
             return self.shard(coll, ns, key).await;
         }
@@ -266,7 +266,22 @@ impl Definer {
                 spaces.counts.created += 1;
                 spaces.defined(ns, key);
             }
-            Ended::NobodyKnows => {}
+            Ended::NobodyKnows => return,
+        }
+        // What has an index and seems to be empty is sharded over all shards at once, though transactions write there.
+        if self.c.below(2) == 0 {
+            let key = self.some_key();
+            if self.create_index(coll, key.pattern()).await {
+                self.c.pause().await;
+                self.shard(coll, ns, key).await;
+            }
+        }
+    }
+    fn some_key(&self) -> Key {
+        match self.c.below(4) {
+            0 => Key::Hashed,
+            1 => Key::Id,
+            _ => Key::Ranged,
         }
     }
 
