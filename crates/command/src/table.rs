@@ -64,7 +64,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_configsvrCreateDatabase" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrEnsureChunkVersionIsGreaterThan" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrMoveChunk" [] (ADMIN_ONLY) - [C] (internal) "sharding";
-    "_configsvrMoveRange" [] (ADMIN_ONLY) - [C] (internal) "sharding";
+    "_configsvrMoveRange" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrRefineCollectionShardKey" [] (ADMIN_ONLY) - [C] (internal) "sharding";
     "_configsvrRemoveChunks" [] (ADMIN_ONLY | WRITE | RETRYABLE) - [C] (internal) "sharding";
     "_configsvrRemoveShard" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";

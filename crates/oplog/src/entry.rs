@@ -74,6 +74,11 @@ pub struct RetryImage<'a> {
     pub doc: Option<&'a RawDoc>,
 }
 
+/// Field of `o` in entries that tell what a session has done on another shard.
+pub const MOVED_HISTORY: &str = "$sessionMigrateInfo";
+/// Statement of a session of which more was carried out than anybody knows.
+pub const INCOMPLETE_HISTORY_STMT: i32 = -1;
+
 /// The logical session part of a retryable write.
 #[derive(Clone, Copy, Debug)]
 pub struct Session<'a> {
@@ -345,6 +350,18 @@ impl<'a> EntryView<'a> {
     }
     pub fn op_time(&self) -> OpTime {
         OpTime::new(self.ts, self.term)
+    }
+    /// What a statement did that was carried out by another shard: `o2` of an entry that came with a range (SH-MIG-8), with this
+    /// entry's time. `None` for all other entries, and where the other shard did not know any more what it had done.
+    pub fn moved_statement(&self) -> Option<EntryView<'a>> {
+        if self.op != OpType::Noop || !self.is_moved_history() {
+            return None;
+        }
+        EntryView::parse_operation(self.o2?, self.op_time(), self.wall).ok()
+    }
+    /// Whether it tells what a session has done on another shard.
+    pub fn is_moved_history(&self) -> bool {
+        self.op == OpType::Noop && self.o.first().is_some_and(|e| e.name_bytes() == MOVED_HISTORY.as_bytes())
     }
     /// The `_id` of the document an `i`, `u` or `d` entry is about.
     pub fn document_id(&self) -> Option<Elem<'a>> {

@@ -1,5 +1,7 @@
 //! This process as a config server: the catalog manager, the times that it hands on, and who may not have a database here.
 
+pub(crate) mod shard_calls;
+
 use crate::Config;
 use crate::lifecycle::Lifecycle;
 use crate::replication::Replication;
@@ -16,11 +18,13 @@ use pando_env::{BoxFuture, Component};
 use pando_session::retryable::Retryable;
 use pando_session::transaction::DurableState;
 use pando_storage::ReadAt;
+use shard_calls::ShardCalls;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 pub(crate) struct ConfigServer {
     pub(crate) manager: CatalogManager,
+    pub(crate) shards: ShardCalls,
     internal: InternalCollections,
     replication: Arc<Replication>,
     topology: Mutex<TopologyTime>,
@@ -52,8 +56,11 @@ impl ConfigServer {
             settings: settings.clone(),
         });
         let manager = CatalogManager::new(replication.env().clone(), internal.clone(), node);
+        let options =
+            pando_rpc::Options { name: "Sharding", login: config.member_login(), ..Default::default() };
+        let shards = ShardCalls::new(replication.env(), options, replication.peers.clone());
         let (internal, replication) = (internal.clone(), replication.clone());
-        Some(Arc::new(ConfigServer { manager, internal, replication, topology: Mutex::default() }))
+        Some(Arc::new(ConfigServer { manager, shards, internal, replication, topology: Mutex::default() }))
     }
     /// A new primary makes sure of what every decision takes for granted.
     pub(crate) async fn step_up(&self) -> Result<()> {

@@ -311,6 +311,24 @@ impl Retryable {
             }
         });
     }
+    /// Recovery: an entry, newest first, says that more was carried out under this number than anybody knows.
+    pub fn restore_incomplete(
+        &self,
+        id: SessionId,
+        txn_number: i64,
+        at: OpTime,
+        prev: OpTime,
+        now: Duration,
+    ) {
+        self.lock().change(id, Record::written(txn_number, now), |record| {
+            if record.machine.number() != txn_number || record.machine.state().is_transaction() {
+                return;
+            }
+            record.last_op = record.last_op.max(at);
+            record.before = prev;
+            record.incomplete = true;
+        });
+    }
     /// The end of a recovery: where a session's entries go on before what was read, and nothing was kept of them, not all of
     /// its statements are known.
     pub fn end_restore(&self) {
@@ -339,6 +357,18 @@ impl Retryable {
             }
         });
         table.keep_within(limits::RETRYABLE_BYTES_MAX);
+    }
+    /// An entry says that more was carried out under this number than anybody knows.
+    pub fn applied_incomplete(&self, id: SessionId, txn_number: i64, at: OpTime, now: Duration) {
+        self.lock().change(id, Record::written(txn_number, now), |record| {
+            if record.machine.number() < txn_number {
+                *record = Record::written(txn_number, now);
+            } else if record.machine.number() > txn_number || record.machine.state().is_transaction() {
+                return;
+            }
+            record.last_op = record.last_op.max(at);
+            record.incomplete = true;
+        });
     }
     /// After a rollback: what is known of statements is read from the log anew.
     pub fn clear(&self) {
@@ -543,6 +573,20 @@ impl Loan {
     /// Where the session's previous entry of this `txnNumber` is (`prevOpTime`).
     pub fn last_op(&self) -> OpTime {
         self.record().last_op
+    }
+    /// Whether all statements of the active number are known that were carried out.
+    pub fn is_complete(&self) -> bool {
+        !self.record().incomplete
+    }
+    /// More statements were carried out than are known; the entry at `at` says so.
+    pub fn note_incomplete(&mut self, at: OpTime) {
+        let record = self.record_mut();
+        record.last_op = at;
+        record.incomplete = true;
+    }
+    /// Whether a statement is known to have been carried out.
+    pub fn knows(&self, stmt: i32) -> bool {
+        self.record().done.contains_key(&stmt)
     }
     /// Notes a statement whose unit of work has committed.
     pub fn note(&mut self, stmt: i32, done: Done) {

@@ -24,3 +24,9 @@ pub const MIGRATION_DELETIONS_LOOKED_AT_MS: u64 = 100;
 pub const RANGE_DELETION_DOCUMENTS_MAX: usize = 1_000;
 /// A donor waits so long for those who write to the collection (MongoDB's `migrationLockAcquisitionMaxWaitMS`).
 pub const MIGRATION_LOCK_AWAITED_MS: u64 = 500;
+/// A recipient waits so long for a session that is to learn what it has done on the donor.
+pub const MIGRATION_SESSION_AWAITED_MS: u64 = 5_000;
+/// Entries of the log that a donor looks at for one turn of histories.
+pub const MIGRATION_HISTORY_ENTRIES_LOOKED_AT: usize = 50_000;
+/// Documents and entries of one turn that are few enough to fetch what comes then while nobody may write.
+pub const MIGRATION_LITTLE_LEFT: usize = 100;

@@ -2,10 +2,10 @@
 
 use super::Replication;
 use crate::object_id::new_object_id;
-use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid};
 use pando_bson::{DocBuilder, RawDoc};
 use pando_command::Param;
-use pando_oplog::entry::{Entry, EntryView, Identity, Object, OpType, Operation};
+use pando_oplog::entry::{Entry, EntryView, Identity, Object, OpType, Operation, Session};
 use pando_repl::data::Position as DataPosition;
 use pando_repl::topology::message::LastVote;
 use pando_repl::topology::{Boot, Event, MemberState, Position, Positions};
@@ -182,25 +182,26 @@ impl Replication {
     }
     /// For a node that is about to open the gate.
     pub(super) fn append_noop(&self, o: &RawDoc) -> Result<OpTime> {
+        self.append_nothing(None, noop(o))
+    }
+    /// What a session did on another shard.
+    pub(crate) fn write_moved_history(
+        &self,
+        session: Session<'_>,
+        ns: &str,
+        ui: Option<Uuid>,
+        o: &RawDoc,
+        o2: Identity<'_>,
+    ) -> Result<OpTime> {
+        let _entered = self.maintenance.gate().enter()?;
+        self.append_nothing(Some(session), Operation { ns, ui, from_migrate: true, o2, ..noop(o) })
+    }
+    /// An entry alone.
+    fn append_nothing(&self, session: Option<Session<'_>>, operation: Operation<'_>) -> Result<OpTime> {
         let term = self.maintenance.term();
         let mut txn = self.storage.begin(ReadAt::Latest)?;
         let slot = self.storage.log().reserve_one();
-        let entry = Entry {
-            session: None,
-            operation: Operation {
-                op: OpType::Noop,
-                ns: "",
-                ui: None,
-                from_migrate: false,
-                o: Object::Doc(o),
-                o2: Identity::None,
-                rid: None,
-                pre: None,
-                image: None,
-            },
-            term,
-            wall: self.env.clock.wall_ms(),
-        };
+        let entry = Entry { session, operation, term, wall: self.env.clock.wall_ms() };
         let ts = slot.ts();
         let mut buf = Vec::with_capacity(256);
         entry.append_to(&mut buf, ts);
@@ -274,5 +275,19 @@ pub(super) async fn watch_own_log(replication: Arc<Replication>) {
             crate::lifecycle::either(stopped, replication.member.changed().changed(changed)),
         )
         .await;
+    }
+}
+
+fn noop(o: &RawDoc) -> Operation<'_> {
+    Operation {
+        op: OpType::Noop,
+        ns: "",
+        ui: None,
+        from_migrate: false,
+        o: Object::Doc(o),
+        o2: Identity::None,
+        rid: None,
+        pre: None,
+        image: None,
     }
 }

@@ -4,11 +4,14 @@
 //!   cache      sessions in use            ─► refresh: the set's record of them, and what ends with them (abort)
 //!   retryable  what each has carried out  ─► kept, restore: across restarts, rollbacks and copies
 //!                                         ─► tables, retry_images: as clients read it
+//!                                         ─► moving, moved: as a range takes it along to another shard
 //! ```
 //! [`LogicalSessions`] owns both tables. Commands take sessions out of them and put them back; who applies a primary's
 //! entries, rolls back or copies a member says so here. The part uses [`Replication`], and cursors only to end them.
 
 mod abort;
+mod moved;
+pub(crate) mod moving;
 mod records;
 pub(crate) mod refresh;
 mod restore;

@@ -100,7 +100,7 @@ impl LogicalSessions {
         Ok(())
     }
     /// What sessions have done, all entries up to some point included; `None` when that is not known.
-    fn settled(&self) -> Result<Option<(u64, SessionsSnapshot)>> {
+    pub(super) fn settled(&self) -> Result<Option<(u64, SessionsSnapshot)>> {
         let known = self.known.now();
         // First the point: what is written after it may or may not be seen.
         let upto = self.newest_applied()?;

@@ -4,7 +4,7 @@ use super::LogicalSessions;
 use pando_base::{Error, ErrorCode, OpTime, Result, SessionId, limits};
 use pando_bson::{RawDoc, Value};
 use pando_env::Component;
-use pando_oplog::entry::{EntryView, OpType};
+use pando_oplog::entry::{EntryView, INCOMPLETE_HISTORY_STMT, OpType};
 use pando_oplog::session::lsid_of;
 use pando_session::retryable::{Done, Image, Kind};
 use pando_session::transaction::DurableState;
@@ -31,6 +31,10 @@ impl LogicalSessions {
                 continue;
             }
             let Some((id, txn_number, stmts)) = statements_of(&e) else { continue };
+            if is_incomplete(&e, &stmts) {
+                self.retryable.restore_incomplete(id, txn_number, e.op_time(), prev_of(&e), now);
+                continue;
+            }
             let Some(done) = done_of(&e) else { continue };
             self.retryable.restore(id, txn_number, &stmts, &done, prev_of(&e), now);
         }
@@ -52,8 +56,12 @@ impl LogicalSessions {
         for e in entries {
             if let Some((id, number, outcome)) = transaction_of(e) {
                 self.retryable.learn(id, number, outcome, e.op_time(), now);
-            } else if let (Some((id, txn_number, stmts)), Some(done)) = (statements_of(e), done_of(e)) {
-                self.retryable.applied(id, txn_number, &stmts, &done, now);
+            } else if let Some((id, txn_number, stmts)) = statements_of(e) {
+                if is_incomplete(e, &stmts) {
+                    self.retryable.applied_incomplete(id, txn_number, e.op_time(), now);
+                } else if let Some(done) = done_of(e) {
+                    self.retryable.applied(id, txn_number, &stmts, &done, now);
+                }
             }
         }
     }
@@ -75,7 +83,7 @@ impl LogicalSessions {
 }
 
 /// The session's entry before this one.
-fn prev_of(e: &EntryView<'_>) -> OpTime {
+pub(super) fn prev_of(e: &EntryView<'_>) -> OpTime {
     let prev = |name: &str| e.doc.get("prevOpTime").and_then(|v| v.as_doc()?.get(name));
     match (prev("ts"), prev("t").and_then(|t| t.as_i64())) {
         (Some(Value::Timestamp(ts)), Some(t)) if !ts.is_zero() => OpTime::new(ts, t),
@@ -83,8 +91,14 @@ fn prev_of(e: &EntryView<'_>) -> OpTime {
     }
 }
 
-/// What a document entry did, for the table of carried-out statements.
-fn done_of(e: &EntryView<'_>) -> Option<Done> {
+/// Another shard did more under this number than anybody knows.
+fn is_incomplete(e: &EntryView<'_>, stmts: &[i32]) -> bool {
+    e.is_moved_history() && stmts.contains(&INCOMPLETE_HISTORY_STMT)
+}
+
+/// What a document entry did, here or on another shard, for the table of carried-out statements.
+pub(super) fn done_of(e: &EntryView<'_>) -> Option<Done> {
+    let e = &e.moved_statement().unwrap_or(*e);
     let kind = match e.op {
         OpType::Insert => Kind::Insert,
         OpType::Update => Kind::Update,
@@ -116,7 +130,7 @@ fn session_of(e: &EntryView<'_>) -> Option<(SessionId, i64)> {
 }
 
 /// Session, number and statements of an entry that belongs to a retryable write.
-fn statements_of(e: &EntryView<'_>) -> Option<(SessionId, i64, Vec<i32>)> {
+pub(super) fn statements_of(e: &EntryView<'_>) -> Option<(SessionId, i64, Vec<i32>)> {
     let (id, number) = session_of(e)?;
     let stmts = match e.stmt_id? {
         Value::Array(ids) => ids.iter().filter_map(|e| e.value().as_i64()).map(|n| n as i32).collect(),

@@ -13,9 +13,15 @@ use pando_oplog::session::lsid_doc;
 use pando_session::retryable::{Done, Kind};
 use std::ops::Bound;
 
+/// What an entry says was done to a document, by this shard or by the one that its range has come from.
+fn carried_out(entry: &RawDoc) -> Result<EntryView<'_>> {
+    let e = EntryView::parse(entry)?;
+    Ok(e.moved_statement().unwrap_or(e))
+}
+
 impl LogicalSessions {
     /// The log's entry at that position.
-    fn entry_at(&self, at: OpTime) -> Result<Option<DocBuf>> {
+    pub(super) fn entry_at(&self, at: OpTime) -> Result<Option<DocBuf>> {
         let found = self.storage.log().read(Bound::Included(at.ts), false).next()?;
         let Some((ts, entry)) = found else { return Ok(None) };
         let entry = RawDoc::trusted(&entry);
@@ -25,7 +31,7 @@ impl LogicalSessions {
     /// What the findAndModify that left the entry at `at` returned.
     pub(crate) fn image_of_entry(&self, at: OpTime) -> Option<DocBuf> {
         let entry = self.entry_at(at).ok()??;
-        EntryView::parse(&entry).ok()?.retry_image().map(RawDoc::to_buf)
+        carried_out(&entry).ok()?.retry_image().map(RawDoc::to_buf)
     }
     /// `_id` of the document that an upsert inserted; `None` when it changed one that was there.
     pub(crate) fn upserted_id(&self, done: &Done) -> Result<Option<Bson>> {
@@ -33,7 +39,7 @@ impl LogicalSessions {
             return Ok(done.inserted_id.clone());
         }
         let entry = self.entry_at(done.op_time)?;
-        let id = entry.as_deref().and_then(|e| EntryView::parse(e).ok()?.o.get("_id").map(Bson::from));
+        let id = entry.as_deref().and_then(|e| carried_out(e).ok()?.o.get("_id").map(Bson::from));
         id.map(Some).ok_or_else(|| {
             Error::new(
                 ErrorCode::IncompleteTransactionHistory,
@@ -89,7 +95,7 @@ impl LogicalSessions {
         }
         let entry = self.entry_at(done.op_time)?;
         let shown = entry.as_deref().and_then(|entry| {
-            let e = EntryView::parse(entry).ok()?;
+            let e = carried_out(entry).ok()?;
             e.retry_image().or((done.kind == Kind::Insert).then_some(e.o)).map(RawDoc::to_buf)
         });
         shown.ok_or_else(|| {

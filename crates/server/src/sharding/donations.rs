@@ -3,11 +3,14 @@
 //! ```text
 //!   recordRange ─► Donation ◄─ every write of this primary in the range
 //!                     ├─► _migrateClone: the records that the range had, read when they are told
-//!                     └─► _transferMods: the documents that were written since, read when they are told
+//!                     ├─► _transferMods: the documents that were written since, read when they are told
+//!                     └─► _getNextSessionMods: what sessions have done there (`sessions/moving`)
 //! ```
 //! In memory, on a primary: whoever becomes primary gives the migration up. All that is given is numbered, so that an answer that is lost can
 //! be asked for again, and goes to one receiver.
 
+use crate::sessions::LogicalSessions;
+use crate::sessions::moving::{History, MovingHistory};
 use pando_access::observer::{Deleted, Inserted, OpObserver, Updated};
 use pando_access::{Collection, IndexRange, Maintenance, WriteOp, WriteUnit};
 use pando_base::panics::poisoned;
@@ -15,7 +18,7 @@ use pando_base::{Error, ErrorCode, Result, Uuid, limits};
 use pando_bson::compare::cmp_docs;
 use pando_bson::{DocBuf, RawDoc};
 use pando_query::source::RecordId;
-use pando_routing::ShardKey;
+use pando_routing::{KeyRange, ShardKey};
 use pando_shard::recorded_range::RecordedRange;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -35,6 +38,7 @@ pub(crate) struct Donation {
     range: IndexRange,
     recorded: Mutex<RecordedRange>,
     copied: Mutex<Copied>,
+    history: Mutex<Option<MovingHistory>>,
 }
 
 /// Records that the range had when it was recorded first.
@@ -72,7 +76,8 @@ impl Donations {
         max: &RawDoc,
     ) -> Result<()> {
         let recorded = Mutex::new(RecordedRange::new(key, min, max)?);
-        let donation = Arc::new(Donation { id, range, recorded, copied: Mutex::default() });
+        let donation =
+            Arc::new(Donation { id, range, recorded, copied: Mutex::default(), history: Mutex::default() });
         let mut all = self.all();
         all.retain(|d| d.id != id);
         all.push(donation);
@@ -107,6 +112,26 @@ impl Donation {
     }
     fn copied(&self) -> MutexGuard<'_, Copied> {
         self.copied.lock().unwrap_or_else(poisoned)
+    }
+    fn history(&self) -> MutexGuard<'_, Option<MovingHistory>> {
+        self.history.lock().unwrap_or_else(poisoned)
+    }
+    /// What sessions do from now on in the range is told, and what they have done.
+    pub(crate) async fn begin_history(&self, sessions: &LogicalSessions, keys: KeyRange) -> Result<()> {
+        let key = self.recorded().key().clone();
+        let begun = MovingHistory::begin(sessions, self.range.uuid, key, keys).await?;
+        *self.history() = Some(begun);
+        Ok(())
+    }
+    /// What they did since the last turn.
+    pub(crate) fn histories(
+        &self,
+        sessions: &LogicalSessions,
+        receiver: i64,
+        number: u64,
+    ) -> Result<History> {
+        self.recorded().give_to(receiver)?;
+        self.history().as_mut().ok_or_else(|| not_known(self.id))?.tell(sessions, number)
     }
     /// Notes which records the range has now: everybody who writes from now on is recorded.
     pub(crate) fn begin_copy(&self, maintenance: &Maintenance) -> Result<()> {

@@ -13,6 +13,7 @@ struct Reception {
     /// Numbers of the last turns that are here.
     copied: u64,
     changed: u64,
+    histories: u64,
     steady: bool,
     docs: i64,
     bytes: i64,
@@ -56,6 +57,12 @@ impl Receptions {
     }
     pub(crate) fn changed(&self, id: Uuid, receiver: i64) -> Result<u64> {
         self.of_receiver(id, receiver, |r| r.changed)
+    }
+    pub(crate) fn histories(&self, id: Uuid, receiver: i64) -> Result<u64> {
+        self.of_receiver(id, receiver, |r| r.histories)
+    }
+    pub(crate) fn has_histories(&self, id: Uuid, number: u64) {
+        self.with(id, |r| r.histories = number);
     }
     pub(crate) fn has_copied(&self, id: Uuid, number: u64, docs: &[DocBuf]) {
         self.with(id, |r| {

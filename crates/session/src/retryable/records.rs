@@ -48,6 +48,12 @@ impl SessionsSnapshot {
     pub fn marks(&self) -> impl Iterator<Item = (SessionId, Mark)> {
         self.sessions.iter().map(|(id, s)| (*id, s.mark()))
     }
+    /// Sessions whose newest number is of retryable writes: the number, where the newest entry of its chain is, and whether more was
+    /// carried out than is known.
+    pub fn retryable_writes(&self) -> impl Iterator<Item = (SessionId, i64, OpTime, bool)> {
+        let of_writes = self.sessions.iter().filter(|(_, s)| s.outcome.is_none());
+        of_writes.map(|(id, s)| (*id, s.number, s.last_op, s.incomplete))
+    }
     /// As documents, made one by one. `image_bytes` counts documents that only retried findAndModify commands need; those
     /// beyond the bound are left out.
     pub fn documents<'a>(

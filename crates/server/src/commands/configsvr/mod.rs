@@ -18,6 +18,7 @@ pub(super) mod commit_shard_collection;
 pub(super) mod configure_collection_balancing;
 pub(super) mod create_database;
 pub(super) mod ensure_chunk_version;
+pub(super) mod move_range;
 pub(super) mod remove_chunks;
 pub(super) mod remove_shard;
 pub(super) mod remove_shard_from_zone;

@@ -69,7 +69,9 @@ pub(super) async fn record(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBu
         let text = format!("operations that write to {} have not ended in time", migration.ns);
         Error::new(ErrorCode::LockTimeout, text)
     })?;
-    donations.of(migration.id)?.begin_copy(maintenance)?;
+    let donation = donations.of(migration.id)?;
+    donation.begin_history(&ddl.server.sessions, range::keys(migration)?).await?;
+    donation.begin_copy(maintenance)?;
     Ok(DocBuf::default())
 }
 

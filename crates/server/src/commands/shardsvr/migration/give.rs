@@ -1,7 +1,8 @@
-//! `_migrateClone` and `_transferMods`: what a recipient is given.
+//! `_migrateClone`, `_transferMods` and `_getNextSessionMods`: what a recipient is given.
 
 use crate::commands::prelude::*;
 use crate::commands::shardsvr::ddl::Ddl;
+use crate::sessions::moving::History;
 use crate::sharding::donations::{Changed, Donation};
 use pando_base::Uuid;
 use pando_command::request::missing;
@@ -50,5 +51,15 @@ pub(in crate::commands) async fn changes(server: &Server, ctx: &OpCtx, req: Requ
     let mut r = Reply::new();
     r.body.array("deleted", |list| gone.iter().for_each(|key| _ = list.raw_doc(key)));
     r.body.array("reload", |list| written.iter().for_each(|doc| _ = list.raw_doc(doc)));
+    Ok(r)
+}
+
+/// `{oplog: [<entry>, …], more}`: what sessions have done; nothing, and no more, where they have done nothing since.
+pub(in crate::commands) async fn histories(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let turn = Turn::of(server, ctx, &req)?;
+    let History { entries, more } = turn.donation.histories(&server.sessions, turn.receiver, turn.number)?;
+    let mut r = Reply::new();
+    r.body.array("oplog", |list| entries.iter().for_each(|entry| _ = list.raw_doc(entry)));
+    r.body.bool("more", more);
     Ok(r)
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   config server ─► _shardsvrMoveRange ─► donor's workflow ─► donor_steps
-//!                                             │ _recvChunk…             ▲ _migrateClone, _transferMods
+//!                                             │ _recvChunk…             ▲ _migrateClone, _transferMods, _getNextSessionMods
 //!                                             ▼                         │
 //!                                          recipient's workflow ─► recipient_steps
 //!   a task in config.rangeDeletions ─► deleter's workflow ─► deletion_steps
@@ -23,7 +23,7 @@ mod range;
 mod receive;
 mod recipient_steps;
 
-pub(in crate::commands) use give::{changes, documents};
+pub(in crate::commands) use give::{changes, documents, histories};
 pub(in crate::commands) use is_over::run as is_over;
 pub(in crate::commands) use move_range::run as move_range;
 pub(in crate::commands) use receive::{abort, commit, release, start, status};

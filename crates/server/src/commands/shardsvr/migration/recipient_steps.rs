@@ -89,6 +89,23 @@ pub(super) async fn make_collection(ddl: &Ddl<'_>, migration: &Migration) -> Res
     Ok(DocBuf::default())
 }
 
+/// What came in one turn.
+struct Helped {
+    /// Documents, keys and entries.
+    things: usize,
+    more: bool,
+}
+
+impl Helped {
+    fn is_nothing(&self) -> bool {
+        self.things == 0 && !self.more
+    }
+    /// Few enough to fetch the rest while nobody may write: under load there is always something.
+    fn is_little(&self) -> bool {
+        self.things <= limits::MIGRATION_LITTLE_LEFT && !self.more
+    }
+}
+
 /// One request to the donor, the same each time until its answer is put here.
 struct Asking<'a> {
     ddl: &'a Ddl<'a>,
@@ -119,17 +136,30 @@ impl<'a> Asking<'a> {
         maintenance.remove_moved(&Uninterrupted, ns, uuid, gone, &in_range).await?;
         maintenance.put_moved(&Uninterrupted, ns, uuid, docs, &in_range).await
     }
-    /// One helping of changes; whether there was nothing.
-    async fn change(&self) -> Result<bool> {
+    /// One helping of what sessions have done.
+    async fn learn(&self) -> Result<Helped> {
+        let receptions = &self.ddl.sharding.receptions;
+        let number = receptions.histories(self.migration.id, self.receiver)? + 1;
+        let reply = self.turn("_getNextSessionMods", number).await?;
+        let entries = documents(&reply, "oplog");
+        for entry in &entries {
+            self.ddl.server.sessions.take_moved(&Uninterrupted, entry).await?;
+        }
+        receptions.has_histories(self.migration.id, number);
+        Ok(Helped { things: entries.len(), more: reply.get("more").is_some_and(|v| v.is_truthy()) })
+    }
+    /// One helping of changes.
+    async fn change(&self) -> Result<Helped> {
         let receptions = &self.ddl.sharding.receptions;
         let number = receptions.changed(self.migration.id, self.receiver)? + 1;
         let reply = self.turn("_transferMods", number).await?;
         let (gone, written) = (documents(&reply, "deleted"), documents(&reply, "reload"));
         self.put(&written, &gone).await?;
         receptions.has_changed(self.migration.id, number);
-        let empty = gone.is_empty() && written.is_empty();
-        receptions.steady(self.migration.id, empty);
-        Ok(empty)
+        let Helped { things, more } = self.learn().await?;
+        let helped = Helped { things: things + gone.len() + written.len(), more };
+        receptions.steady(self.migration.id, helped.is_little());
+        Ok(helped)
     }
 }
 
@@ -152,17 +182,17 @@ pub(super) async fn copy(ddl: &Ddl<'_>, migration: &Migration, body: &RawDoc) ->
     }
 }
 
-/// `{empty}`.
+/// `{empty}`: hardly anything was left.
 pub(super) async fn catch_up(ddl: &Ddl<'_>, migration: &Migration, body: &RawDoc) -> Result<DocBuf> {
-    let empty = Asking::new(ddl, migration, body)?.change().await?;
+    let helped = Asking::new(ddl, migration, body)?.change().await?;
     let mut b = DocBuilder::new();
-    b.bool("empty", empty);
+    b.bool("empty", helped.is_little());
     Ok(b.finish())
 }
 
 pub(super) async fn drain(ddl: &Ddl<'_>, migration: &Migration, body: &RawDoc) -> Result<DocBuf> {
     let asking = Asking::new(ddl, migration, body)?;
-    while !asking.change().await? {}
+    while !asking.change().await?.is_nothing() {}
     Ok(DocBuf::default())
 }
 

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod commands;
+mod histories;
+
 use pando_bson::{Bson, Document, doc};
 use pando_testserver::{Client, Cluster, pause, run, spawn};
 

@@ -1,0 +1,47 @@
+//! What the config servers say when somebody asks that a range move: whose it is now (SH-MIG-1).
+
+use crate::manager::CatalogManager;
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{DocBuf, RawDoc};
+use pando_routing::ShardId;
+
+/// A range of a collection, and the shard that owns it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OwnedRange {
+    pub owner: ShardId,
+    pub min: DocBuf,
+    pub max: DocBuf,
+}
+
+impl CatalogManager {
+    /// The part of a chunk that begins at `min`; without `max` up to the chunk's end.
+    ///
+    /// # Errors
+    /// 118 where the collection is not sharded, 70 for a recipient that nobody knows, 2 where the range is no part of one chunk.
+    pub fn range_to_move(
+        &self,
+        of: &str,
+        min: &RawDoc,
+        max: Option<&RawDoc>,
+        to: &ShardId,
+    ) -> Result<OwnedRange> {
+        let stored = self.metadata().stored(of)?.ok_or_else(|| {
+            Error::new(ErrorCode::NamespaceNotSharded, format!("Collection {of} is not sharded."))
+        })?;
+        if self.metadata().shard(to.as_str())?.is_none() {
+            return Err(Error::new(ErrorCode::ShardNotFound, format!("Shard {to} not found")));
+        }
+        let (key, chunks) = (&stored.entry().key, &stored.table.chunks);
+        let start = key.key_of_bound(min)?;
+        let chunk = chunks.find(&start).ok_or_else(|| Error::internal("no chunk holds a shard key"))?;
+        let end = chunk.max();
+        let max = max.unwrap_or(&end);
+        let upto = key.key_of_bound(max)?;
+        if upto.as_slice() <= start.as_slice() || upto.as_slice() > chunk.end() {
+            let text =
+                format!("the range [{min}, {max}) of {of} is no part of one chunk: the chunk ends at {end}");
+            return Err(Error::bad_value(text));
+        }
+        Ok(OwnedRange { owner: chunk.shard().clone(), min: min.to_buf(), max: max.to_buf() })
+    }
+}

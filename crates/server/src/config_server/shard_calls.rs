@@ -1,0 +1,42 @@
+//! Commands of config servers to shards: whatever a set's members are just now, its primary is asked.
+
+use pando_base::{Error, Result};
+use pando_bson::{DocBuf, RawDoc};
+use pando_config_server::Metadata;
+use pando_env::Env;
+use pando_fleet::{Fleet, Monitors};
+use pando_monitor::ReadPreference;
+use pando_routing::ShardId;
+use pando_rpc::{Options, Pool, Retry};
+use std::time::Duration;
+
+pub(crate) struct ShardCalls(Fleet);
+
+impl ShardCalls {
+    pub(super) fn new(env: &Env, options: Options, pool: Pool) -> ShardCalls {
+        let monitors = Monitors::new(env.clone(), options, pool.clone());
+        ShardCalls(Fleet { env: env.clone(), monitors, pool })
+    }
+    /// What the primary of a shard answers. The command may be sent again where nobody heard what came of it.
+    ///
+    /// # Errors
+    /// 70 for a shard that nobody knows; whatever the shard says.
+    pub(crate) async fn primary(
+        &self,
+        metadata: &Metadata,
+        shard: &ShardId,
+        body: &RawDoc,
+        limit: Duration,
+    ) -> Result<DocBuf> {
+        let not_found = || {
+            let text = format!("Shard {shard} not found");
+            Error::new(pando_base::ErrorCode::ShardNotFound, text)
+        };
+        let entry = metadata.shard(shard.as_str())?.ok_or_else(not_found)?;
+        let entry = pando_fleet::ShardEntry::parse(&entry)?;
+        let set = self.0.monitors.of(&entry.set, entry.hosts.iter().map(String::as_str));
+        let primary = ReadPreference::default();
+        let answer = self.0.call(&set, &primary, body, &[], Retry::Idempotent, limit).await;
+        Ok(answer.map_err(Error::from)?.reply)
+    }
+}
