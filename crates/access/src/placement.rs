@@ -22,8 +22,14 @@ use pando_shard::{FilteringMetadata, OwnedDocuments};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Which documents of a collection an operation may see; `None` is all of them.
+/// Which documents of a collection an operation may see; `None` is all of them. A deletion of what has moved away waits for
+/// everybody who holds it.
 pub(crate) type Visible = Option<Arc<OwnedDocuments>>;
+
+/// What is to be left out, where that is anything.
+pub(crate) fn filter(visible: &Visible) -> Option<&OwnedDocuments> {
+    visible.as_deref().filter(|owned| !owned.ownership().is_everything())
+}
 
 impl Access {
     /// From now on this node is a shard's, and what it knows of who owns what is asked.
@@ -176,13 +182,18 @@ pub(crate) fn check(
 pub(crate) struct OwnedSource {
     pub(crate) inner: Box<dyn Source>,
     pub(crate) owned: Arc<dyn Owned>,
+    /// Nothing is left out.
+    pub(crate) is_everything: bool,
 }
 
 impl OwnedSource {
     pub(crate) fn wrap(inner: Box<dyn Source>, visible: &Visible) -> Box<dyn Source> {
         match visible {
             None => inner,
-            Some(owned) => Box::new(OwnedSource { inner, owned: owned.clone() }),
+            Some(owned) => {
+                let is_everything = owned.ownership().is_everything();
+                Box::new(OwnedSource { inner, owned: owned.clone(), is_everything })
+            }
         }
     }
 }
@@ -192,7 +203,7 @@ impl Source for OwnedSource {
         self.inner.collection()
     }
     fn owned(&self) -> Option<&Arc<dyn Owned>> {
-        Some(&self.owned)
+        (!self.is_everything).then_some(&self.owned)
     }
     fn read_ts(&self) -> Timestamp {
         self.inner.read_ts()
@@ -214,6 +225,6 @@ impl Source for OwnedSource {
     }
     fn sample_record(&mut self) -> Option<Result<Option<(RecordId, Bytes)>>> {
         // It would tell of what others own.
-        None
+        if self.is_everything { self.inner.sample_record() } else { None }
     }
 }

@@ -1,7 +1,7 @@
 //! What an operation holds that may read a collection, and how it reads: through sources, cursors and point reads.
 
 use crate::Access;
-use crate::placement::{OwnedSource, Visible};
+use crate::placement::{OwnedSource, Visible, filter};
 use crate::transaction::conflicts::on_prepared;
 use crate::transaction::source::TxnSource;
 use crate::transaction::{OpenTxn, open_txn};
@@ -193,7 +193,7 @@ impl Access {
     pub fn find_id(&self, coll: &Acquisition, id: Elem<'_>) -> Result<Option<pando_storage::Bytes>> {
         let txn = self.catalog.read_latest()?;
         let found = find_id(&txn, coll, id)?.map(|(_, doc)| doc);
-        Ok(found.filter(|doc| coll.visible.as_ref().is_none_or(|v| v.owns(RawDoc::trusted(doc)))))
+        Ok(found.filter(|doc| filter(&coll.visible).is_none_or(|v| v.owns(RawDoc::trusted(doc)))))
     }
     /// The document with this `_id` as it is at `at` in the collection that has that UUID now.
     pub fn find_id_by_uuid(&self, uuid: Uuid, id: Elem<'_>, at: Timestamp) -> Result<Option<DocBuf>> {

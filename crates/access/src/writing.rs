@@ -1,6 +1,6 @@
 //! What an operation holds that may write to a collection, and how it writes: in a unit of its own, or in that of its transaction.
 
-use crate::placement::{OwnedSource, Visible};
+use crate::placement::{OwnedSource, Visible, filter};
 use crate::transaction::conflicts::on_prepared;
 use crate::transaction::{OpenTxn, open_txn};
 use crate::{Access, ByCtx};
@@ -45,7 +45,7 @@ impl WriteAcquisition {
     }
     /// On a shard, of a collection that others own parts of: which documents are this shard's.
     pub fn owned(&self) -> Option<&OwnedDocuments> {
-        self.visible.as_deref()
+        filter(&self.visible)
     }
     pub fn collection(&self) -> &Arc<Collection> {
         self.guard.collection()

@@ -130,7 +130,8 @@ impl FilteringMetadata {
         self.expect_identity().map(|i| &i.shard)
     }
 
-    /// Whether a request that believes `received` of a collection may go on, and which documents it may see (`None`: all).
+    /// Whether a request that believes `received` of a collection may go on, and which documents it may see (`None`: all). Whoever
+    /// reads keeps what is returned, also where this shard owns everything: what moves away is deleted behind him.
     pub fn check(
         &self,
         ns: &Namespace,
@@ -149,9 +150,7 @@ impl FilteringMetadata {
             |wanted| StaleConfig { ns: ns.to_string(), received, wanted, shard: shard.clone() }.into_error();
         match check::judge(Some(received), known.judged(), section, access) {
             Verdict::Go => match known {
-                Known::Sharded(owned) if !received.is_ignored() && !owned.ownership().is_everything() => {
-                    Ok(Some(owned.clone()))
-                }
+                Known::Sharded(owned) if !received.is_ignored() => Ok(Some(owned.clone())),
                 _ => Ok(None),
             },
             Verdict::InSection => Err(collection(Why::AwaitSection, told(None))),

@@ -45,6 +45,9 @@ impl Total {
         d.deleted += of.deleted;
         d.scans += of.scans;
         d.unknown += of.unknown;
+        u.moves.moved += r.users.moves.moved;
+        u.moves.unknown += r.users.moves.unknown;
+        r.users.moves.refused.iter().for_each(|(code, n)| *u.moves.refused.entry(*code).or_default() += n);
         let (d, of) = (&mut u.definitions, &r.users.definitions);
         d.created += of.created;
         d.sharded += of.sharded;
@@ -64,7 +67,7 @@ impl Total {
             "{} seeds, {} failed; {hours:.2} cluster-hours, {faults} faults ({:.0} an hour), {} elections, {} rollbacks, \
              {} entries committed, {} writes acknowledged, {} register commands, {} majority reads, {} transfers, \
              {} late retries, {} transactions with lists, {} looks at metadata, \
-             {} events of {} change streams; {:?}; {:?}; refused {:?}; {:?}",
+             {} events of {} change streams; {:?}; {:?}; refused {:?}; moves {:?}; {:?}",
             self.seeds,
             self.failed,
             f64::from(faults) / hours,
@@ -83,6 +86,7 @@ impl Total {
             u.documents,
             u.definitions,
             self.refused,
+            u.moves,
             self.faults
         );
     }

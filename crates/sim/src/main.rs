@@ -18,14 +18,15 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str =
     "usage: sim [set | cluster | shards] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
-                 [--members N] [--seconds N] [--between-ms N] [--pause-ms N] [--longest-ms N] [--lines N]
+                 [--members N] [--seconds N] [--between-ms N] [--pause-ms N] [--longest-ms N] [--lines N] [--moves]
 
   --seed N       one run
   --seeds COUNT  seeds N, N+1, … (from 1, or --from)
   set            a real set of members, with elections, instead of one server
                  (--seconds with faults, one every --between-ms; users pause for --pause-ms; of the log of a run that
                  fails --lines are shown)
-  cluster        config servers, two shards and two routers, with the same options; --members says how many each set has
+  cluster        config servers, two shards and two routers, with the same options; --members says how many each set has;
+                 with --moves ranges move between the shards all the time
   shards         a cluster of --shards N (or N,N,..: several, with a table of what operations cost in each), nothing of it
                  breaks at random; --members says how many config servers there are
   meta           every run twice; the traces must be equal
@@ -68,6 +69,7 @@ fn parse(words: &[String]) -> Option<Args> {
         let mut number = || words.next().and_then(|w| w.parse::<u64>().ok());
         match word.as_str() {
             "meta" => args.meta = true,
+            "--moves" => args.set_options.moves = true,
             "set" => args.set = true,
             "cluster" => args.cluster = true,
             "shards" => _ = args.shards.get_or_insert_default(),

@@ -161,6 +161,10 @@ impl Node {
         if self.asks_for_logins {
             ask_for_logins(&mut config);
         }
+        if self.role == Some(ClusterRole::Shard) {
+            let set = config.params.set_at_startup("orphanCleanupDelaySecs", ORPHANS_STAY_SECS);
+            set.expect("it is a parameter");
+        }
         let connections = self.connections;
         self.world.spawn_main(self.process, "pandod", async move {
             let opened = if encrypted { with_keys(env, config) } else { Ok((env, config)) };
@@ -204,6 +208,9 @@ impl Node {
         self.disk.kill();
     }
 }
+
+/// What has moved away stays so long, for whoever reads it on a secondary.
+const ORPHANS_STAY_SECS: &str = "2";
 
 fn ask_for_logins(config: &mut Config) {
     let keys = ClusterKeys::fixed(login::KEYFILE).expect("it is a key");

@@ -61,6 +61,7 @@ impl Parts {
             problems.extend(self.documents(router).await?);
             problems.extend(self.spaces(router).await?);
         }
+        problems.extend(self.deletions(&primaries).await);
         problems.extend(self.places(&primaries).await?);
         problems.extend(self.once_more().await);
         Ok(problems)
@@ -155,6 +156,31 @@ impl Parts {
             self.env.clock.sleep(PAUSE).await;
         }
         last
+    }
+
+    /// What has moved away is deleted at last, and nothing moves any more.
+    async fn deletions(&self, primaries: &BTreeMap<String, String>) -> Vec<String> {
+        let mut left = Vec::new();
+        for _ in 0..4 * TRIES_MAX {
+            left.clear();
+            for (shard, _) in &self.sets[1..] {
+                self.at(&format!("what {shard} still has to delete"));
+                let Some(addr) = primaries.get(shard) else { continue };
+                let mut c = connected(&self.env, addr).await;
+                for coll in ["rangeDeletions", "migrationCoordinators", "migrationRecipients"] {
+                    let find = doc! { "find": coll, "$db": "config" };
+                    match everything(&mut c, &find.to_raw(), coll, "config").await {
+                        Ok(docs) => left.extend(docs.iter().map(|d| format!("{shard} has {d} in {coll}"))),
+                        Err(why) => left.push(why),
+                    }
+                }
+            }
+            if left.is_empty() {
+                break;
+            }
+            self.env.clock.sleep(PAUSE).await;
+        }
+        left
     }
 
     /// Documents lie where the config servers say, and shards have the collections that these know.

@@ -11,6 +11,7 @@ pub(super) const FIRST_ROUTER: u16 = 27100;
 /// Of the config servers; those of the first shard follow ten later, and so on.
 const FIRST_CONFIG: u16 = 27210;
 pub(super) const ROUTERS: u16 = 2;
+pub(super) const SHARDS: [&str; 2] = ["s0", "s1"];
 /// Keys of documents in `m.ranged` are below this, and every quarter of them is another chunk.
 pub(super) const KEYS: i64 = 1000;
 
@@ -43,8 +44,8 @@ impl Shape {
             first_port: FIRST_CONFIG,
             members: members(3),
         }];
-        for i in 0..2 {
-            let (name, first_port) = (format!("s{i}"), FIRST_CONFIG + 10 * (i + 1));
+        for (i, name) in (1..).zip(SHARDS) {
+            let (name, first_port) = (name.to_owned(), FIRST_CONFIG + 10 * i);
             sets.push(Set { name, role: ClusterRole::Shard, first_port, members: members(3) });
         }
         Shape { sets, primary: below(2) as usize }

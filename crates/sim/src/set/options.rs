@@ -20,6 +20,8 @@ pub struct Options {
     pub calm_ms: u64,
     /// Of the log, so many lines are told with a failure.
     pub lines: usize,
+    /// Of a cluster: ranges move between its shards.
+    pub moves: bool,
 }
 
 impl Default for Options {
@@ -34,6 +36,7 @@ impl Default for Options {
             break_ppm: 50,
             calm_ms: 20_000,
             lines: 80,
+            moves: false,
         }
     }
 }

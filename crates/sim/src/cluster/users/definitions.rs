@@ -94,6 +94,10 @@ impl Spaces {
     pub(crate) fn is_hit(&mut self, now: Duration) -> bool {
         self.hit_at.take_if(|at| *at <= now).is_some()
     }
+    /// Somebody shall break within so many microseconds.
+    pub(crate) fn hit_within(&mut self, now: Duration, us: u64) {
+        self.hit_at = Some(now + Duration::from_micros(us));
+    }
     /// Some name, and the generation of what stands there.
     pub(crate) fn somewhere(&self, chance: u64) -> Option<(String, u64)> {
         let at = chance % (self.all.len() as u64).max(1);

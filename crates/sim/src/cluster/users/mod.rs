@@ -6,6 +6,7 @@
 pub(super) mod definitions;
 pub(super) mod documents;
 pub(super) mod metadata;
+pub(super) mod moves;
 pub(super) mod pages;
 pub(super) mod stream;
 pub(super) mod writers;
@@ -41,6 +42,7 @@ pub(super) struct Users {
     pub(super) documents: Arc<Mutex<Model>>,
     pub(super) spaces: Arc<Mutex<Spaces>>,
     metadata: Arc<Mutex<Seen>>,
+    moves: Arc<Mutex<moves::Counts>>,
     pub(super) stream: Arc<Mutex<Stream>>,
 }
 
@@ -58,6 +60,7 @@ pub struct Sums {
     /// Of documents in sharded and unsharded collections.
     pub documents: documents::Counts,
     pub definitions: definitions::Counts,
+    pub moves: moves::Counts,
     /// Moments at which the metadata was looked at.
     pub looks: usize,
     /// Shown by the change stream, and how often it was begun.
@@ -100,6 +103,13 @@ impl Run {
             // Many of them come between the steps of a definition.
             let quick = Place { pause_ms: place.pause_ms.div_ceil(4), ..place.clone() };
             sim.spawn(people, "writers", writers::run(quick, users.spaces.clone()));
+            if user == 0 && self.options.moves {
+                sim.spawn(
+                    people,
+                    "moves",
+                    moves::run(place.clone(), users.spaces.clone(), users.moves.clone()),
+                );
+            }
             if user == 0 {
                 sim.spawn(people, "stream", stream::run(place.clone(), users.stream.clone()));
                 let config = Place { addrs: self.sets[0].addrs(), routed: false, ..place };
@@ -155,6 +165,7 @@ impl Users {
             repeated: lock(&self.late).repeated,
             documents: lock(&self.documents).counts.clone(),
             definitions: lock(&self.spaces).counts.clone(),
+            moves: lock(&self.moves).clone(),
             looks: lock(&self.metadata).looks,
             events,
             streams,
