@@ -21,6 +21,23 @@ impl Ddl<'_> {
         at: Option<Timestamp>,
     ) -> Result<()> {
         let _part = self.take_part(ns, at, true).await?;
+        self.make_part(ns, uuid, options, indexes).await
+    }
+    /// The same for a range that is to come here, if `still` says that there is such a collection. A drop asks the config servers first
+    /// and its participants then: once they have forgotten the collection nobody may make it anew.
+    pub(crate) async fn create_for_range(
+        &self,
+        ns: &Namespace,
+        uuid: Uuid,
+        options: &RawDoc,
+        indexes: &RawDoc,
+        still: impl AsyncFnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let _part = self.take_part(ns, None, true).await?;
+        still().await?;
+        self.make_part(ns, uuid, options, indexes).await
+    }
+    async fn make_part(&self, ns: &Namespace, uuid: Uuid, options: &RawDoc, indexes: &RawDoc) -> Result<()> {
         let there = self.server.access.definitions().collection(ns).cloned();
         if let Some(other) = there.as_ref().filter(|c| c.uuid != uuid) {
             if self.server.access.internal_collections().first(ns)?.is_some() {

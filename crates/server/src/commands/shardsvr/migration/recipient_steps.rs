@@ -84,7 +84,11 @@ pub(super) async fn make_collection(ddl: &Ddl<'_>, migration: &Migration) -> Res
     let indexes = batch(b.finish()).await?;
     let mut list = pando_bson::ArrayBuilder::new();
     indexes.iter().for_each(|index| _ = list.raw_doc(index));
-    ddl.create_as_told(ns, migration.uuid, &options, &list.finish(), None).await?;
+    let still = async || match range::as_routed(ddl, migration).await? {
+        Some(_) => Ok(()),
+        None => Err(failed(format!("{ns} is another collection by now"))),
+    };
+    ddl.create_for_range(ns, migration.uuid, &options, &list.finish(), still).await?;
     range::by_index(ddl, migration)?;
     Ok(DocBuf::default())
 }
