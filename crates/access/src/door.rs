@@ -56,6 +56,7 @@ impl Access {
             (None, _) => self.catalog.snapshot().get(ns).cloned(),
         };
         let visible = self.placed(ctx, ns, Kind::Read)?;
+        self.check_snapshot(ctx, ns, &visible, at)?;
         Ok(self.admit(named, visible))
     }
 
@@ -114,6 +115,7 @@ impl Access {
         };
         // Behind the lock: a change of ownership takes it, too.
         let visible = self.placed(ctx, ns, Kind::Write)?;
+        self.check_snapshot(ctx, ns, &visible, ReadAt::Latest)?;
         Ok(guard.map(|guard| WriteAcquisition::new(guard, visible, self.shard_key(ctx, ns))))
     }
 

@@ -4,11 +4,13 @@
 //! stages) are taken to be unsharded: whoever knew better would have sent it elsewhere.
 
 use crate::Access;
+use crate::transaction::open_txn;
 use bytes::Bytes;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
 use pando_catalog::observer::DocumentKeys;
 use pando_catalog::{Collection, ResolvedView};
+use pando_command::concern::ReadLevel;
 use pando_command::{OpCtx, Versions};
 use pando_query::source::{
     CollectionInfo, IndexCursor, IndexScan, Owned, RecordCursor, RecordId, RecordScan, Source,
@@ -19,6 +21,7 @@ use pando_routing::stale::StaleConfig;
 use pando_routing::{ChunkVersion, ShardKey};
 use pando_shard::metadata::{Known, Refusal};
 use pando_shard::{FilteringMetadata, OwnedDocuments};
+use pando_storage::ReadAt;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -48,6 +51,36 @@ impl Access {
             ctx.note_refusal(refusal.why);
             refusal.error
         })
+    }
+    /// What a snapshot of the past holds is not told by who owns what now.
+    ///
+    /// # Errors
+    /// 272 in a transaction, 246 otherwise, where ranges have moved to or from this shard since.
+    pub(crate) fn check_snapshot(
+        &self,
+        ctx: &OpCtx,
+        ns: &Namespace,
+        visible: &Visible,
+        at: ReadAt,
+    ) -> Result<()> {
+        let Some(owned) = visible else { return Ok(()) };
+        let in_transaction = open_txn(ctx);
+        let then = match (in_transaction, at) {
+            (Some(open), _) => open.with(|unit| Ok(unit.txn().read_ts()))?,
+            (None, ReadAt::At(then)) if ctx.read_concern.level() == ReadLevel::Snapshot => then,
+            _ => return Ok(()),
+        };
+        if !owned.has_moved_since(then) {
+            return Ok(());
+        }
+        let code = match in_transaction {
+            Some(_) => ErrorCode::MigrationConflict,
+            None => ErrorCode::SnapshotUnavailable,
+        };
+        let text = format!(
+            "ranges of collection {ns} have moved since the time {then} of this operation's snapshot; try again"
+        );
+        Err(Error::new(code, text))
     }
     /// By what a collection is sharded, as this shard knows.
     pub fn sharded_by(&self, ns: &Namespace) -> Option<ShardKey> {

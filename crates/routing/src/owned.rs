@@ -3,6 +3,7 @@
 //! Documents elsewhere are orphans: they came with a migration that is not done, or were left behind by one. Reads must not
 //! show them.
 
+use crate::chunk_map::ChunkRef;
 use crate::history;
 use crate::shard_id::ShardId;
 use crate::shard_set::ShardSet;
@@ -35,6 +36,15 @@ impl Ownership {
     }
     pub fn chunks(&self) -> usize {
         self.number.map_or(0, |n| self.table.chunks.parts()[n as usize].chunks)
+    }
+    /// When a chunk came to this shard, or left it, last; zero where that never was, or is forgotten. Looks at all chunks.
+    pub fn newest_move(&self) -> Timestamp {
+        let begun = self.table.collection.generation.timestamp;
+        let of_this = |c: &ChunkRef<'_>| {
+            Some(c.owner()) == self.number || c.former_owners().iter().any(|o| o.shard == self.shard)
+        };
+        let since = self.table.chunks.iter().filter(of_this).filter_map(|c| c.since());
+        since.filter(|since| *since > begun).max().unwrap_or(Timestamp::ZERO)
     }
     pub fn owns_key(&self, key: &[u8]) -> bool {
         self.number.is_some() && self.table.chunks.find(key).map(|c| c.owner()) == self.number

@@ -1,12 +1,13 @@
 //! What a shard owns, as plans see it (SYS-215, SH-OWN-2).
 
+use pando_base::Timestamp;
 use pando_bson::RawDoc;
 use pando_bson::keystring::KeyBuilder;
 use pando_query::matcher::Matcher;
 use pando_query::source::Owned;
 use pando_routing::Ownership;
 use pando_routing::target::point_of;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 /// Tells documents of this shard from orphans. It keeps the table alive that it judges by.
 #[derive(Debug)]
@@ -14,16 +15,21 @@ pub struct OwnedDocuments {
     ownership: Ownership,
     fields: Vec<String>,
     scratch: Mutex<KeyBuilder>,
+    newest_move: OnceLock<Timestamp>,
 }
 
 impl OwnedDocuments {
     pub fn new(ownership: Ownership) -> OwnedDocuments {
         let fields = ownership.table.collection.key.fields();
         let fields = fields.iter().map(|f| f.path.to_string()).collect();
-        OwnedDocuments { ownership, fields, scratch: Mutex::default() }
+        OwnedDocuments { ownership, fields, scratch: Mutex::default(), newest_move: OnceLock::new() }
     }
     pub fn ownership(&self) -> &Ownership {
         &self.ownership
+    }
+    /// Whether something has moved to or from this shard since: what was here then is not what is owned now.
+    pub fn has_moved_since(&self, at: Timestamp) -> bool {
+        *self.newest_move.get_or_init(|| self.ownership.newest_move()) > at
     }
 }
 

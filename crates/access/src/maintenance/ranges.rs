@@ -6,20 +6,24 @@
 use super::Maintenance;
 use crate::internal_collections::OP;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Uuid, limits};
+use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuf, RawDoc};
 use pando_catalog::{
     Collection, CollectionSource, Interrupt, UpdateForm, WriteGuard, WriteOp, WriteUnit, find_id,
     retry_conflicts,
 };
-use pando_query::source::{Direction, IndexScan, RecordId, Source};
+use pando_query::source::{Direction, IndexScan, RecordId, RecordScan, Source};
+use pando_routing::ShardKey;
 use std::sync::Arc;
 
-/// `[start, end)` of the keys of one index; an empty `end` is the end of all keys.
+/// `[start, end)` of shard keys; an empty `end` is the end of all keys.
 #[derive(Clone, Debug)]
 pub struct IndexRange {
     pub ns: Namespace,
     pub uuid: Uuid,
-    pub index: String,
+    /// The index that has them in order; where there is none, all documents are looked at.
+    pub index: Option<String>,
+    pub key: ShardKey,
     pub start: Vec<u8>,
     pub end: Vec<u8>,
 }
@@ -31,6 +35,25 @@ const MOVED: WriteOp<'static> = WriteOp { from_migrate: true, ..OP };
 
 fn gone(ns: &Namespace, uuid: Uuid) -> Error {
     Error::new(ErrorCode::NamespaceNotFound, format!("there is no collection {ns} with UUID {uuid} any more"))
+}
+
+impl IndexRange {
+    fn records_of(&self, source: &mut dyn Source, max: usize) -> Result<Vec<RecordId>> {
+        let scan = RecordScan { dir: Direction::Forward, min: None, max: None, after: None };
+        let mut all = source.scan_records(scan)?;
+        let (mut found, mut key) = (Vec::new(), KeyBuilder::default());
+        while found.len() <= max
+            && let Some((rid, doc)) = all.next()?
+        {
+            if self.key.key_of(RawDoc::trusted(&doc), &mut key).is_ok()
+                && key.bytes() >= self.start.as_slice()
+                && (self.end.is_empty() || key.bytes() < self.end.as_slice())
+            {
+                found.push(rid);
+            }
+        }
+        Ok(found)
+    }
 }
 
 impl Maintenance {
@@ -46,9 +69,10 @@ impl Maintenance {
     pub fn records_in_range(&self, range: &IndexRange, max: usize) -> Result<Vec<RecordId>> {
         let coll = self.the_collection(&range.ns, range.uuid)?;
         let mut source = CollectionSource::new(coll, self.catalog.read_latest()?);
-        let at = source.collection().indexes.iter().position(|i| i.name == range.index);
+        let Some(index) = &range.index else { return range.records_of(&mut source, max) };
+        let at = source.collection().indexes.iter().position(|i| i.name == *index);
         let at = at.ok_or_else(|| {
-            let text = format!("there is no index {} of {} any more", range.index, range.ns);
+            let text = format!("there is no index {index} of {} any more", range.ns);
             Error::new(ErrorCode::IndexNotFound, text)
         })?;
         let (start, end, dir) = (&*range.start, &*range.end, Direction::Forward);

@@ -197,10 +197,13 @@ async fn apply_documents(deps: &Deps, lanes: Lanes, why: Applying, first: Timest
     let met = marks.clone();
     on_workers(deps, Arc::new(lanes), move |deps, lanes, lane| apply_lane(deps, lanes, lane, why, &met))
         .await?;
-    for (chunk, e) in batch.entries().filter(|(_, e)| matches!(e.kind, Kind::Writes | Kind::Spread)) {
+    for (chunk, e) in batch.entries().filter(|(_, e)| !matches!(e.kind, Kind::Document | Kind::Alone)) {
         let view = EntryView::parse(chunk.doc(e))?;
+        // Also of what changes nothing here: a session has done it on another shard.
         note_sessions(deps, std::slice::from_ref(&view));
-        deps.catalog.applied_transaction(&view, why.into());
+        if e.kind != Kind::Noop {
+            deps.catalog.applied_transaction(&view, why.into());
+        }
     }
     deps.catalog.finish_batch(first, &marks)
 }

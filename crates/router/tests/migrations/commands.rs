@@ -51,6 +51,9 @@ fn chunks_move_when_a_router_is_asked_and_mistakes_are_told() {
         beyond.push("min", doc! { "k": 50 });
         beyond.push("max", doc! { "k": 110 });
         assert_eq!(wrong(&mut c, beyond).await, 2);
+        let mut typed = doc! { "moveRange": "test.c", "toShard": "s1", "max": 5 };
+        typed.push("min", doc! { "k": 120 });
+        assert_eq!(wrong(&mut c, typed).await, 14, "not taken for a range up to the chunk's end");
         cluster.shut_down().await;
     });
 }
@@ -78,6 +81,46 @@ fn one_range_at_a_time_moves_to_or_from_a_shard_and_the_same_is_joined() {
             assert_eq!(reply.get("ok").and_then(Bson::as_f64), Some(1.0), "{reply:?}");
         }
         assert_eq!(there(&cluster, 1, "c").await, (100..200).collect::<Vec<i64>>());
+        cluster.shut_down().await;
+    });
+}
+
+/// Indexes have the collation that they have on the donor, whatever the collection's is; what is clustered has no index to go by.
+#[test]
+fn collections_with_a_collation_and_clustered_ones_move() {
+    run(async {
+        let (cluster, mut c) = cluster("c", 1).await;
+        let mut create = doc! { "create": "l" };
+        create.push("collation", doc! { "locale": "en", "strength": 2 });
+        c.ok(create).await;
+        let mut shard = doc! { "shardCollection": "test.l" };
+        shard.push("key", doc! { "k": 1 });
+        shard.push("collation", doc! { "locale": "simple" });
+        c.admin(shard).await;
+        let mut create = doc! { "create": "by" };
+        create.push("clusteredIndex", doc! { "key": doc! { "_id": 1 }, "unique": true });
+        c.ok(create).await;
+        cluster.shard_collection("test.by", doc! { "_id": 1 }).await;
+        for coll in ["l", "by"] {
+            insert(&mut c, coll, (0..100).map(|i| doc! { "_id": i, "k": i }.into()).collect()).await;
+            let mut away =
+                doc! { "moveRange": format!("test.{coll}"), "toShard": "s1", "waitForDelete": true };
+            let key = if coll == "l" { "k" } else { "_id" };
+            for (name, at) in [("min", 20), ("max", 60)] {
+                let mut bound = Document::new();
+                bound.push(key, at);
+                away.push(name, bound);
+            }
+            c.admin(away).await;
+            assert_eq!(there(&cluster, 1, coll).await, (20..60).collect::<Vec<i64>>(), "{coll}");
+            assert_eq!(there(&cluster, 0, coll).await.len(), 60, "{coll}");
+            assert_eq!(keys(&mut c, coll).await, (0..100).collect::<Vec<i64>>(), "{coll}");
+        }
+        let all = cluster.shard(1).await.all(doc! { "listIndexes": "l" }).await;
+        let of =
+            |name: &str| all.iter().find(|d| d.get("name").and_then(Bson::as_str) == Some(name)).cloned();
+        assert!(of("k_1").is_some_and(|d| d.get("collation").is_none()), "{all:?}");
+        assert!(of("_id_").is_some_and(|d| d.get("collation").is_some()), "{all:?}");
         cluster.shut_down().await;
     });
 }

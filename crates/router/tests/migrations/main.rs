@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod commands;
+mod definitions;
 mod histories;
+mod readers;
 
 use pando_bson::{Bson, Document, doc};
 use pando_testserver::{Client, Cluster, pause, run, spawn};

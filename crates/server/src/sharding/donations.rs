@@ -11,7 +11,7 @@
 
 use crate::sessions::LogicalSessions;
 use crate::sessions::moving::{History, MovingHistory};
-use pando_access::observer::{Deleted, Inserted, OpObserver, Updated};
+use pando_access::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
 use pando_access::{Collection, IndexRange, Maintenance, WriteOp, WriteUnit};
 use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Result, Uuid, limits};
@@ -39,6 +39,8 @@ pub(crate) struct Donation {
     recorded: Mutex<RecordedRange>,
     copied: Mutex<Copied>,
     history: Mutex<Option<MovingHistory>>,
+    /// Indexes or options are others than those that the recipient has made.
+    redefined: AtomicBool,
 }
 
 /// Records that the range had when it was recorded first.
@@ -76,8 +78,14 @@ impl Donations {
         max: &RawDoc,
     ) -> Result<()> {
         let recorded = Mutex::new(RecordedRange::new(key, min, max)?);
-        let donation =
-            Arc::new(Donation { id, range, recorded, copied: Mutex::default(), history: Mutex::default() });
+        let donation = Arc::new(Donation {
+            id,
+            range,
+            recorded,
+            copied: Mutex::default(),
+            history: Mutex::default(),
+            redefined: AtomicBool::new(false),
+        });
         let mut all = self.all();
         all.retain(|d| d.id != id);
         all.push(donation);
@@ -107,6 +115,16 @@ impl Donations {
 }
 
 impl Donation {
+    /// Nothing more is given once the collection is defined otherwise: the recipient has made it as it was. While writes are blocked,
+    /// nobody defines anything, and one more turn is told then.
+    fn as_begun(&self) -> Result<()> {
+        if !self.redefined.load(SeqCst) {
+            return Ok(());
+        }
+        let text =
+            format!("collection {} was defined anew while a range of it moved; try again", self.range.ns);
+        Err(Error::new(ErrorCode::OperationFailed, text))
+    }
     fn recorded(&self) -> MutexGuard<'_, RecordedRange> {
         self.recorded.lock().unwrap_or_else(poisoned)
     }
@@ -145,6 +163,7 @@ impl Donation {
     }
     /// The documents of one turn; none when all were told.
     pub(crate) fn copy(&self, maintenance: &Maintenance, receiver: i64, number: u64) -> Result<Vec<DocBuf>> {
+        self.as_begun()?;
         self.recorded().give_to(receiver)?;
         let mut copied = self.copied();
         if !copied.begun {
@@ -172,6 +191,7 @@ impl Donation {
     }
     /// What was written since the last turn.
     pub(crate) fn changed(&self, maintenance: &Maintenance, receiver: i64, number: u64) -> Result<Changed> {
+        self.as_begun()?;
         let mut recorded = self.recorded();
         let helping = recorded.help(receiver, number)?.clone();
         let keys: Vec<DocBuf> = helping.gone.iter().chain(&helping.written).cloned().collect();
@@ -235,6 +255,24 @@ impl OpObserver for DonationObserver {
     }
     fn deleted(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, e: &Deleted<'_>) -> Result<()> {
         self.each(unit, op, e.coll, &[e.old], |range, docs| range.deleted(&docs[0]));
+        Ok(())
+    }
+    fn defined(&self, unit: &mut WriteUnit, event: &Defined<'_>) -> Result<()> {
+        let coll = match event {
+            Defined::Renamed { from, .. } => from,
+            Defined::Created { coll }
+            | Defined::Dropped { coll, .. }
+            | Defined::Modified { coll, .. }
+            | Defined::IndexCreated { coll, .. }
+            | Defined::BuildStarted { coll, .. }
+            | Defined::BuildCommitted { coll, .. }
+            | Defined::BuildAborted { coll, .. }
+            | Defined::IndexDropped { coll, .. } => coll,
+            Defined::DatabaseDropped { .. } => return Ok(()),
+        };
+        for donation in self.0.of_collection(coll) {
+            unit.after_commit(move |_| donation.redefined.store(true, SeqCst));
+        }
         Ok(())
     }
 }

@@ -177,6 +177,7 @@ pub(in crate::commands) async fn merge(router: &Router, ctx: &OpCtx, req: Reques
 pub(in crate::commands) async fn move_range(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let name = req.name;
     let ns = Namespace::parse(req.first_str(name)?)?;
+    check_types(&req)?;
     let to = ["to", "toShard"].iter().find_map(|f| req.body.get(*f));
     let to = to.as_ref().and_then(|v| v.as_str());
     let to = to.ok_or_else(|| Error::bad_value("you have to specify where you want to move the chunk"))?;
@@ -209,6 +210,22 @@ pub(in crate::commands) async fn move_range(router: &Router, ctx: &OpCtx, req: R
     done.map(|reply| handed_on(&reply))
 }
 
+/// What is given as something else than it must be is no other request.
+fn check_types(req: &Request<'_>) -> Result<()> {
+    let must_be = |names: &[&str], wanted: &[&str]| {
+        for name in names {
+            if let Some(v) = req.body.get(*name).filter(|v| !wanted.contains(&v.type_name())) {
+                return Err(pando_bson::fields::wrong_type(req.name, name, &v, wanted));
+            }
+        }
+        Ok(())
+    };
+    must_be(&["to", "toShard"], &["string"])?;
+    must_be(&["find", "min", "max"], &["object"])?;
+    must_be(&["bounds"], &["array"])?;
+    let flags = ["_waitForDelete", "waitForDelete", "forceJumbo"];
+    must_be(&flags, &["bool", "double", "int", "long", "decimal"])
+}
 fn ends(chunk: ChunkRef<'_>) -> (Option<DocBuf>, Option<DocBuf>) {
     (Some(chunk.min().to_buf()), Some(chunk.max()))
 }

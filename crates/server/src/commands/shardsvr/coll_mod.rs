@@ -10,7 +10,12 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let _locks = ddl.lock_collection(&ns).await?;
     let body = renamed(req.body, "collMod");
     // Here first: what is wrong with it is told before anybody else has done it.
-    let reply = crate::commands::coll_mod::run(server, ctx, Ddl::request("collMod", req.db, &body)).await?;
+    let is_authority = ddl.is_authority(&ns).await?;
+    let reply = crate::commands::coll_mod::run(server, ctx, Ddl::request("collMod", req.db, &body)).await;
+    if is_authority {
+        reply.as_ref().map_err(Clone::clone)?;
+    }
     ddl.on_other_owners(&ns, "collMod", req.body).await?;
-    Ok(reply)
+    // What is here comes into line when a range does.
+    if is_authority { reply } else { Ok(reply.unwrap_or_else(|_| Reply::new())) }
 }

@@ -5,9 +5,17 @@ use pando_base::{Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_env::together;
 use pando_metadata_cache::Route;
-use pando_routing::ShardId;
+use pando_routing::{RoutingTable, ShardId};
 
 impl Ddl<'_> {
+    /// Whether this shard's part of a collection is as it should be: of one of which it owns nothing no definition has come here since.
+    pub(crate) async fn is_authority(&self, ns: &Namespace) -> Result<bool> {
+        self.sharding.refresh_anew(ns).await?;
+        let known = self.sharding.metadata.known(ns);
+        let owns =
+            |t: &RoutingTable| t.chunks.parts().iter().any(|p| p.chunks > 0 && p.shard == *self.own_id());
+        Ok(known.table().is_none_or(|table| owns(table)))
+    }
     /// `command` with the arguments of `body` on all owners but this shard, whose replies are returned. A shard that knows better is
     /// told to look again, once.
     pub(crate) async fn on_other_owners(

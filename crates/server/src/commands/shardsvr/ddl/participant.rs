@@ -3,9 +3,10 @@
 use super::Ddl;
 use crate::commands;
 use crate::sharding::fences::Part;
-use pando_access::Dropped;
+use pando_access::{Collection, Dropped};
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
-use pando_bson::{DocBuilder, RawDoc};
+use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
+use std::collections::BTreeSet;
 
 impl Ddl<'_> {
     /// Makes the collection with that UUID, with these options and indexes; what is there of it already stays.
@@ -23,18 +24,31 @@ impl Ddl<'_> {
         let _part = self.take_part(ns, at, true).await?;
         self.make_part(ns, uuid, options, indexes).await
     }
-    /// The same for a range that is to come here, if `still` says that there is such a collection. A drop asks the config servers first
-    /// and its participants then: once they have forgotten the collection nobody may make it anew.
+    /// The same for a range that is to come here, if `still` says that there is such a collection, and whether this shard owns anything of
+    /// it. A drop asks the config servers first and its participants then: once they have forgotten the collection nobody may make it anew.
+    /// Where nothing of it is owned no definition has come here since, so a part that is otherwise than it is told to be goes, with all that
+    /// it may still hold of other shards'.
     pub(crate) async fn create_for_range(
         &self,
         ns: &Namespace,
         uuid: Uuid,
         options: &RawDoc,
         indexes: &RawDoc,
-        still: impl AsyncFnOnce() -> Result<()>,
+        still: impl AsyncFnOnce() -> Result<bool>,
     ) -> Result<()> {
         let _part = self.take_part(ns, None, true).await?;
-        still().await?;
+        let owns = still().await?;
+        let there = self.server.access.definitions().collection(ns).filter(|c| c.uuid == uuid).cloned();
+        let as_told = |there: &Collection| {
+            let known: BTreeSet<Vec<u8>> =
+                there.index_docs(true).into_iter().map(DocBuf::into_bytes).collect();
+            let told = indexes.iter().filter_map(|e| e.value().as_doc().map(|d| d.as_bytes().to_vec()));
+            *there.options.to_doc() == *options && told.collect::<BTreeSet<_>>() == known
+        };
+        if there.is_some_and(|there| !owns && !as_told(&there)) {
+            let dropped = self.server.access.drop_part(self.ctx, ns).await;
+            self.dropped(ns, dropped)?;
+        }
         self.make_part(ns, uuid, options, indexes).await
     }
     async fn make_part(&self, ns: &Namespace, uuid: Uuid, options: &RawDoc, indexes: &RawDoc) -> Result<()> {
@@ -59,11 +73,17 @@ impl Ddl<'_> {
             let request = Ddl::request("create", ns.db(), &body);
             commands::create_as(self.server, self.ctx, request, Some(uuid)).await?;
         }
-        let mut b = DocBuilder::new();
-        b.str("createIndexes", ns.coll()).raw_array("indexes", indexes);
-        let body = b.finish();
-        commands::create_indexes(self.server, self.ctx, Ddl::request("createIndexes", ns.db(), &body))
-            .await?;
+        // The one that a collection is clustered by comes with it.
+        let made = |index: &&RawDoc| index.get("clustered").is_none();
+        let indexes: Vec<&RawDoc> = indexes.iter().filter_map(|e| e.value().as_doc()).filter(made).collect();
+        if !indexes.is_empty() {
+            let mut b = DocBuilder::new();
+            b.str("createIndexes", ns.coll());
+            b.array("indexes", |list| indexes.iter().for_each(|index| as_listed(list, options, index)));
+            let body = b.finish();
+            commands::create_indexes(self.server, self.ctx, Ddl::request("createIndexes", ns.db(), &body))
+                .await?;
+        }
         self.sharding.forget(ns);
         Ok(())
     }
@@ -105,4 +125,17 @@ impl Ddl<'_> {
         self.sharding.forget(ns);
         Ok(())
     }
+}
+
+/// An index without a collation does not say so where indexes are listed, and would get the collection's.
+fn as_listed(list: &mut ArrayBuilder, options: &RawDoc, index: &RawDoc) {
+    let is_simple = options.get("collation").is_some()
+        && index.get("collation").is_none()
+        && index.get("name").and_then(|v| v.as_str()) != Some("_id_");
+    list.doc(|d| {
+        d.elems_of(index);
+        if is_simple {
+            d.doc("collation", |c| _ = c.str("locale", "simple"));
+        }
+    });
 }

@@ -60,7 +60,7 @@ pub(super) async fn delete_some(ddl: &Ddl<'_>, migration: &Migration) -> Result<
     let batch = ddl.server.instance.params.int(Param::rangeDeleterBatchSize);
     let max = usize::try_from(batch).ok().filter(|n| *n > 0).unwrap_or(limits::RANGE_DELETION_DOCUMENTS_MAX);
     let max = max.min(limits::RANGE_DELETION_DOCUMENTS_MAX);
-    let deleted = match range::by_index(ddl, migration) {
+    let deleted = match range::whatever_there_is(ddl, migration) {
         Ok(range) => ddl.server.upkeep.maintenance.delete_in_range(&Uninterrupted, &range, max).await?.0,
         // It was dropped meanwhile.
         Err(e) if e.code == ErrorCode::NamespaceNotFound => 0,

@@ -16,21 +16,38 @@ pub(super) fn keys(migration: &Migration) -> Result<KeyRange> {
     key(migration)?.range(&migration.min, &migration.max)
 }
 
+/// The range by the index over the shard key; clustered collections are in the order of their `_id`.
+///
 /// # Errors
 /// 26 where the collection is another one or none, 27 where no index has the shard key in front.
 pub(super) fn by_index(ddl: &Ddl<'_>, migration: &Migration) -> Result<IndexRange> {
+    let range = whatever_there_is(ddl, migration)?;
+    if range.index.is_some() || is_clustered_by(ddl, &range) {
+        return Ok(range);
+    }
+    let text = format!("can't find index with prefix {} in collection {}", range.key.pattern(), range.ns);
+    Err(Error::new(ErrorCode::IndexNotFound, text))
+}
+fn is_clustered_by(ddl: &Ddl<'_>, range: &IndexRange) -> bool {
+    let coll = ddl.server.access.definitions().collection(&range.ns).cloned();
+    let by_id = range.key.fields().first().is_some_and(|f| &*f.path == "_id") && !range.key.is_hashed();
+    by_id && coll.is_some_and(|c| c.is_clustered())
+}
+
+/// The same, also where no index is there: what is to be deleted is found by looking at everything then.
+///
+/// # Errors
+/// 26 where the collection is another one or none.
+pub(super) fn whatever_there_is(ddl: &Ddl<'_>, migration: &Migration) -> Result<IndexRange> {
     let (ns, uuid, key) = (&migration.ns, migration.uuid, key(migration)?);
     let coll = ddl.server.access.definitions().collection(ns).filter(|c| c.uuid == uuid).cloned();
     let coll = coll.ok_or_else(|| {
         Error::new(ErrorCode::NamespaceNotFound, format!("there is no collection {ns} with UUID {uuid} here"))
     })?;
-    let index = coll.ready_indexes().iter().find(|i| serves(i, &key)).ok_or_else(|| {
-        let text = format!("can't find index with prefix {} in collection {ns}", key.pattern());
-        Error::new(ErrorCode::IndexNotFound, text)
-    })?;
+    let index = coll.ready_indexes().iter().find(|i| serves(i, &key)).map(|i| i.spec.name.clone());
     let keys = keys(migration)?;
-    let (index, end) = (index.spec.name.clone(), keys.index_end().to_vec());
-    Ok(IndexRange { ns: ns.clone(), uuid, index, start: keys.start, end })
+    let end = keys.index_end().to_vec();
+    Ok(IndexRange { ns: ns.clone(), uuid, index, key, start: keys.start, end })
 }
 
 /// What the config servers say of the collection now, if it is the one that the migration is of.

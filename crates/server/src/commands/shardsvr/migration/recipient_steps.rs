@@ -27,7 +27,7 @@ pub(super) async fn prepare(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocB
     await_deletions(ddl, migration).await?;
     // What nobody has a task for: this shard has not owned it for long, or never.
     if ddl.server.access.definitions().collection(&migration.ns).is_some_and(|c| c.uuid == migration.uuid) {
-        let range = range::by_index(ddl, migration)?;
+        let range = range::whatever_there_is(ddl, migration)?;
         let maintenance = &ddl.server.upkeep.maintenance;
         while maintenance
             .delete_in_range(&Uninterrupted, &range, limits::RANGE_DELETION_DOCUMENTS_MAX)
@@ -85,7 +85,7 @@ pub(super) async fn make_collection(ddl: &Ddl<'_>, migration: &Migration) -> Res
     let mut list = pando_bson::ArrayBuilder::new();
     indexes.iter().for_each(|index| _ = list.raw_doc(index));
     let still = async || match range::as_routed(ddl, migration).await? {
-        Some(_) => Ok(()),
+        Some(table) => Ok(table.chunks.parts().iter().any(|p| p.shard == *ddl.own_id() && p.chunks > 0)),
         None => Err(failed(format!("{ns} is another collection by now"))),
     };
     ddl.create_for_range(ns, migration.uuid, &options, &list.finish(), still).await?;
