@@ -53,6 +53,7 @@ pub const NAMES: &[&str] = &[
     "failUpgrading",
     "failDowngrading",
     "hangBeforeWorkflowAction",
+    "overrideBalanceRoundInterval",
 ];
 
 #[derive(Clone, Copy, PartialEq, Debug)]

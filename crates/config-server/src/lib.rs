@@ -17,6 +17,7 @@
 //!
 //! What the crate needs of its process is [`Node`]: other hosts, a majority, the table of sessions.
 
+mod balancer_round;
 mod balancing;
 mod changelog;
 mod chunks;
@@ -38,6 +39,7 @@ mod shards;
 mod testing;
 mod zones;
 
+pub use balancer_round::{Balanced, Move, Plan, Sizes};
 pub use balancing::{Balancing, Compliance};
 pub use chunks::{Merge, Split};
 pub use manager::CatalogManager;

@@ -2,7 +2,7 @@
 
 use crate::manager::CatalogManager;
 use pando_base::{Error, ErrorCode, Result};
-use pando_bson::{DocBuf, RawDoc};
+use pando_bson::{DocBuf, RawDoc, Value};
 use pando_routing::ShardId;
 
 /// A range of a collection, and the shard that owns it.
@@ -32,6 +32,14 @@ impl CatalogManager {
             return Err(Error::new(ErrorCode::ShardNotFound, format!("Shard {to} not found")));
         }
         let (key, chunks) = (&stored.entry().key, &stored.table.chunks);
+        for bound in [Some(min), max].into_iter().flatten() {
+            // No document has such a value there.
+            let never = |v: Value<'_>| matches!(v, Value::Array(_) | Value::Regex { .. } | Value::Undefined);
+            if bound.iter().any(|e| never(e.value())) {
+                let text = format!("{bound} is not valid for shard key pattern {}", key.pattern());
+                return Err(Error::bad_value(text));
+            }
+        }
         let start = key.key_of_bound(min)?;
         let chunk = chunks.find(&start).ok_or_else(|| Error::internal("no chunk holds a shard key"))?;
         let end = chunk.max();

@@ -100,6 +100,19 @@ impl ShardKey {
         }
         Ok(out.finish())
     }
+    /// The same as the bound of a chunk: hashed fields by their hash.
+    pub fn bound_of(&self, doc: &RawDoc) -> Result<DocBuf> {
+        let mut out = DocBuilder::new();
+        for f in self.fields.iter() {
+            match (value_at(doc, &f.path)?, f.hashed) {
+                (None, false) => out.null(&f.path),
+                (None, true) => out.i64(&f.path, hashed::hashed_key(Value::Null)),
+                (Some(e), false) => out.raw(e.value().element_type(), &*f.path, e.data()),
+                (Some(e), true) => out.i64(&f.path, hashed::hashed_key_of(&e)),
+            };
+        }
+        Ok(out.finish())
+    }
     /// Whether documents that an index with this pattern keeps different are kept so wherever they live: the index begins with the
     /// key's fields, or with `_id`.
     pub fn allows_unique(&self, pattern: &RawDoc) -> bool {

@@ -1,5 +1,6 @@
 //! This process as a config server: the catalog manager, the times that it hands on, and who may not have a database here.
 
+pub(crate) mod balancer;
 pub(crate) mod shard_calls;
 
 use crate::Config;
@@ -25,6 +26,7 @@ use std::time::Duration;
 pub(crate) struct ConfigServer {
     pub(crate) manager: CatalogManager,
     pub(crate) shards: ShardCalls,
+    pub(crate) rounds: balancer::Rounds,
     internal: InternalCollections,
     replication: Arc<Replication>,
     topology: Mutex<TopologyTime>,
@@ -60,10 +62,18 @@ impl ConfigServer {
             pando_rpc::Options { name: "Sharding", login: config.member_login(), ..Default::default() };
         let shards = ShardCalls::new(replication.env(), options, replication.peers.clone());
         let (internal, replication) = (internal.clone(), replication.clone());
-        Some(Arc::new(ConfigServer { manager, shards, internal, replication, topology: Mutex::default() }))
+        Some(Arc::new(ConfigServer {
+            manager,
+            shards,
+            rounds: balancer::Rounds::default(),
+            internal,
+            replication,
+            topology: Mutex::default(),
+        }))
     }
     /// A new primary makes sure of what every decision takes for granted.
     pub(crate) async fn step_up(&self) -> Result<()> {
+        self.rounds.done.store(0, std::sync::atomic::Ordering::Relaxed);
         self.manager.step_up();
         self.manager.prepare().await
     }

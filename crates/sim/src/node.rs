@@ -162,8 +162,9 @@ impl Node {
             ask_for_logins(&mut config);
         }
         if self.role == Some(ClusterRole::Shard) {
-            let set = config.params.set_at_startup("orphanCleanupDelaySecs", ORPHANS_STAY_SECS);
-            set.expect("it is a parameter");
+            for (name, value) in PARAMS_OF_SHARDS {
+                config.params.set_at_startup(name, value).expect("it is a parameter");
+            }
         }
         let connections = self.connections;
         self.world.spawn_main(self.process, "pandod", async move {
@@ -209,8 +210,10 @@ impl Node {
     }
 }
 
-/// What has moved away stays so long, for whoever reads it on a secondary.
-const ORPHANS_STAY_SECS: &str = "2";
+/// What has moved away stays so long, for whoever reads it on a secondary; and cursors of routers that are gone, for which a deletion
+/// waits.
+const PARAMS_OF_SHARDS: [(&str, &str); 2] =
+    [("orphanCleanupDelaySecs", "2"), ("cursorTimeoutMillis", "60000")];
 
 fn ask_for_logins(config: &mut Config) {
     let keys = ClusterKeys::fixed(login::KEYFILE).expect("it is a key");

@@ -85,6 +85,24 @@ impl Maintenance {
         }
         Ok(found)
     }
+    /// Where the first `count` documents of a range end, if there are more; documents with one key stay together. The bound has all of
+    /// the key's fields.
+    pub fn end_of_first(&self, range: &IndexRange, count: usize) -> Result<Option<DocBuf>> {
+        let coll = self.the_collection(&range.ns, range.uuid)?;
+        let records = self.records_in_range(range, usize::MAX - 1)?;
+        let mut source = CollectionSource::new(coll, self.catalog.read_latest()?);
+        let (mut key, mut last) = (KeyBuilder::default(), range.start.clone());
+        for (i, rid) in records.iter().enumerate().skip(count.saturating_sub(1)) {
+            let Some(doc) = source.fetch(rid)? else { continue };
+            let doc = RawDoc::trusted(&doc);
+            range.key.key_of(doc, &mut key)?;
+            if i >= count && key.bytes() > last.as_slice() {
+                return range.key.bound_of(doc).map(Some);
+            }
+            last = key.bytes().to_vec();
+        }
+        Ok(None)
+    }
     /// Documents of records as they are now, until they come to so many bytes (but one at least), and how many records that were. Those
     /// that are gone are passed over.
     pub fn documents_of(

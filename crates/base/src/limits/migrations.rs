@@ -30,3 +30,7 @@ pub const MIGRATION_SESSION_AWAITED_MS: u64 = 5_000;
 pub const MIGRATION_HISTORY_ENTRIES_LOOKED_AT: usize = 50_000;
 /// Documents and entries of one turn that are few enough to fetch what comes then while nobody may write.
 pub const MIGRATION_LITTLE_LEFT: usize = 100;
+/// Between two rounds of the balancer.
+pub const BALANCER_ROUND_MS: u64 = 10_000;
+/// The same behind a round that has moved something (MongoDB's `balancerMigrationsThrottlingMs`).
+pub const BALANCER_PAUSE_MS: u64 = 1_000;

@@ -44,6 +44,10 @@ pub(crate) fn what(code: ErrorCode, extra: &RawDoc, ns: &str) -> Option<Stale> {
 }
 
 pub(crate) fn of_error(e: &Error, ns: &str) -> Option<Stale> {
+    // Nobody is asked: the shard has been removed since its chunks were known, and has given them away before.
+    if e.code == ErrorCode::ShardNotFound {
+        return Some(Stale::Collection { ns: ns.to_owned(), wanted: None });
+    }
     what(e.code, RawDoc::validate(&e.extra).unwrap_or(RawDoc::empty()), ns)
 }
 

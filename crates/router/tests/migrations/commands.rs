@@ -124,3 +124,23 @@ fn collections_with_a_collation_and_clustered_ones_move() {
         cluster.shut_down().await;
     });
 }
+
+#[test]
+fn clean_up_orphaned_returns_when_nothing_of_others_is_left() {
+    run(async {
+        let (cluster, mut c) = cluster("c", 300).await;
+        let mut donor = cluster.shard(0).await;
+        donor.ok(doc! { "setParameter": 1, "orphanCleanupDelaySecs": 1, "$db": "admin" }).await;
+        let mut away = move_range("c", "s1", 100, 200);
+        away.set("waitForDelete", false);
+        donor.ok(away).await;
+        assert_eq!(there(&cluster, 0, "c").await.len(), 300);
+        let hurry = doc! { "cleanupOrphaned": "test.c", "maxTimeMS": 50, "$db": "admin" };
+        assert_eq!(donor.err(hurry).await.0, 50);
+        donor.ok(doc! { "cleanupOrphaned": "test.c", "$db": "admin" }).await;
+        assert_eq!(there(&cluster, 0, "c").await.len(), 200);
+        donor.ok(doc! { "cleanupOrphaned": "test.other", "$db": "admin" }).await;
+        assert_eq!(keys(&mut c, "c").await.len(), 300);
+        cluster.shut_down().await;
+    });
+}

@@ -133,3 +133,33 @@ fn increments_that_are_sent_again_while_a_range_moves_count_once() {
         cluster.shut_down().await;
     });
 }
+
+/// Its old key is in the range, the new one is not: the retry asks by the old one.
+#[test]
+fn a_write_that_changed_a_shard_key_is_known_where_its_old_key_is() {
+    run(async {
+        let (cluster, mut c) = cluster("c", 10).await;
+        let mut two = doc! { "insert": "c" };
+        two.push(
+            "documents",
+            vec![
+                doc! { "_id": 1000, "k": 12, "t": 90 }.into(),
+                doc! { "_id": 1001, "k": 12, "t": 91 }.into(),
+            ],
+        );
+        c.ok(two).await;
+        let mut one = doc! { "q": doc! { "k": 12 } };
+        one.push("u", vec![Bson::from(doc! { "$set": doc! { "k": "$t" } })]);
+        let mut update = doc! { "update": "c" };
+        update.push("updates", vec![Bson::from(one)]);
+        let update = retryable(update, 40, 1);
+        let first = told(&c.ok(update.clone()).await);
+        let mut shard = cluster.shard(0).await;
+        shard.ok(move_range("c", "s1", 10, 20)).await;
+        let again = c.ok(update).await;
+        assert_eq!(told(&again), first);
+        assert!(again.get("retriedStmtIds").is_some(), "{again:?}");
+        assert_eq!(c.all(doc! { "find": "c", "filter": doc! { "k": 12 } }).await.len(), 1);
+        cluster.shut_down().await;
+    });
+}

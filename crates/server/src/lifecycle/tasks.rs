@@ -53,6 +53,8 @@ pub(crate) fn spawn_all(server: &Arc<Server>) {
     if let Some(config_server) = &server.config_server {
         let following = crate::config_server::follow_members(config_server.clone(), server.lifecycle.clone());
         env.spawn("shards' members", following);
+        let rounds = crate::config_server::balancer::run(config_server.clone(), server.lifecycle.clone());
+        env.spawn("balancer", rounds);
     }
     if let Some(sharding) = &server.sharding {
         let following = crate::sharding::time_keys::follow(

@@ -53,7 +53,7 @@ use cluster_clock::ClusterClock;
 use cluster_time_keys::ClusterTimeKeys;
 use member_door::MemberDoor;
 use pando_access::{InternalCollections, Maintenance};
-use pando_command::Instance;
+use pando_command::{FailPoints, Instance};
 use pando_env::Env;
 use pando_env::sync::Notify;
 use pando_repl::data::initial_sync::InitialSync;
@@ -156,6 +156,9 @@ impl Replication {
 
     pub(crate) fn env(&self) -> &Env {
         &self.env
+    }
+    pub(crate) fn fail_points(&self) -> &FailPoints {
+        &self.instance.fail_points
     }
     /// Shows the replication core to those who watch from outside; `None` on a standalone node.
     pub fn inspect<T>(&self, ask: impl FnOnce(&Core) -> T) -> Option<T> {

@@ -147,11 +147,21 @@ impl MovingHistory {
             return e.o.iter().any(|d| d.value().as_doc().is_none_or(|doc| self.may_be(doc)));
         }
         match e.op {
-            OpType::Update => e.o2.is_none_or(|id| self.may_be(id)),
+            // Its key may have been another one before: the retry asks by that.
+            OpType::Update => e.o2.is_none_or(|id| self.may_be(id)) || self.may_change_key(e),
             OpType::Insert => self.may_be(e.o),
             OpType::Delete => self.may_be(e.o) || e.pre.is_some_and(|doc| self.may_be(doc)),
             OpType::Command | OpType::Noop => false,
         }
+    }
+    fn may_change_key(&self, e: &EntryView<'_>) -> bool {
+        let Some(diff) = e.diff() else { return true };
+        let begins = |path: &str, name: &str| path.split('.').next() == Some(name);
+        let touches = |name: &str| self.key.fields().iter().any(|f| begins(&f.path, name));
+        diff.iter().any(|section| match (section.name(), section.value().as_doc()) {
+            ("u" | "i" | "d", Some(fields)) => fields.iter().any(|f| touches(f.name())),
+            (name, _) => name.strip_prefix('s').is_some_and(touches),
+        })
     }
     /// Whether a document, or its key, lies in the range, as far as that can be seen.
     fn may_be(&self, doc: &RawDoc) -> bool {

@@ -161,7 +161,7 @@ impl Parts {
     /// What has moved away is deleted at last, and nothing moves any more.
     async fn deletions(&self, primaries: &BTreeMap<String, String>) -> Vec<String> {
         let mut left = Vec::new();
-        for _ in 0..4 * TRIES_MAX {
+        for _ in 0..10 * TRIES_MAX {
             left.clear();
             for (shard, _) in &self.sets[1..] {
                 self.at(&format!("what {shard} still has to delete"));

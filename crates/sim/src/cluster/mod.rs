@@ -30,7 +30,7 @@ use std::time::Duration;
 use users::Users;
 
 /// Once everything has healed, everybody agrees within this time.
-const LIVELY: Duration = Duration::from_secs(240);
+const LIVELY: Duration = Duration::from_secs(360);
 /// Users' machines count from here.
 const FIRST_CLIENT: u16 = 100;
 /// Until users have ended.

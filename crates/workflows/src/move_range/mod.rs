@@ -112,6 +112,10 @@ pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
 }
 
 impl MoveRange {
+    /// Whoever has asked waits until the range is deleted: readers on secondaries get no time for that.
+    fn is_waited_for(&self) -> bool {
+        self.request.get("waitForDelete").is_some_and(|v| v.is_truthy())
+    }
     pub fn of(state: &RawDoc) -> Result<MoveRange> {
         let text = state.get("phase").and_then(|v| v.as_str().map(str::to_owned));
         let text = text.as_deref().unwrap_or("begin");
@@ -330,6 +334,7 @@ impl MoveRange {
         self.step = Step::Tidying;
         let write = match self.phase {
             Phase::Committed if broken(Mutant::NothingIsDeleted) => self.migration.no_deletion(),
+            Phase::Committed if self.is_waited_for() => self.migration.deletion(Clean::Now),
             Phase::Committed => self.migration.deletion(Clean::Delayed),
             _ if broken(Mutant::OwnRangeDeleted) => self.migration.deletion(Clean::Delayed),
             _ => self.migration.no_deletion(),

@@ -191,10 +191,18 @@ pub(in crate::commands) async fn move_range(router: &Router, ctx: &OpCtx, req: R
         Error::new(ErrorCode::ShardNotFound, text)
     })?;
     let (_, table) = fresh(router, &ns).await?;
+    let ways = ["find", "bounds"].iter().filter(|name| req.body.get(**name).is_some()).count();
+    let is_range = ways == 0 && doc_of(&req, "min").is_some();
+    if ways != 1 && !is_range {
+        let text =
+            "need to specify either a find query, or both lower and upper ends of a chunk, but not both";
+        return Err(Error::uncoded(text));
+    }
     let (min, max) = match (doc_of(&req, "find"), bounds(&req)) {
         (Some(query), _) => ends(found(&table, query)?),
         (_, Some(within)) => ends(bounded(&table, within)?),
-        _ => (doc_of(&req, "min").map(RawDoc::to_buf), doc_of(&req, "max").map(RawDoc::to_buf)),
+        _ if is_range => (doc_of(&req, "min").map(RawDoc::to_buf), doc_of(&req, "max").map(RawDoc::to_buf)),
+        _ => return Err(Error::bad_value("'bounds' are the lower and the upper end of a chunk")),
     };
     let mut b = DocBuilder::new();
     b.str("_configsvrMoveRange", ns.as_str()).str("toShard", to.as_str());

@@ -3,6 +3,7 @@
 
 mod add_shard;
 mod chunks;
+mod cleanup_orphaned;
 mod coll_mod;
 mod create_collection;
 pub(in crate::commands) mod ddl;
@@ -12,11 +13,13 @@ mod drop_indexes;
 pub(in crate::commands) mod migration;
 mod refresh;
 mod rename_collection;
+mod sizes;
 mod state;
 mod versions;
 
 pub(super) use add_shard::run as add_shard;
 pub(super) use chunks::{merge, split};
+pub(super) use cleanup_orphaned::run as cleanup_orphaned;
 pub(super) use coll_mod::run as coll_mod;
 pub(super) use create_collection::{participant as create_participant, run as create_collection};
 pub(super) use drop_collection::{participant as drop_participant, run as drop_collection};
@@ -24,5 +27,6 @@ pub(super) use drop_database::{participant as drop_database_participant, run as 
 pub(super) use drop_indexes::run as drop_indexes;
 pub(super) use refresh::{collection as flush_collection, database as flush_database};
 pub(super) use rename_collection::run as rename_collection;
+pub(super) use sizes::run as sizes;
 pub(super) use state::run as state;
 pub(super) use versions::{of_collection as collection_version, of_database as database_version};

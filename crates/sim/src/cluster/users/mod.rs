@@ -72,6 +72,7 @@ impl Run {
     /// Users of every kind, each on a machine of its own.
     pub(super) fn invite(&self, people: ProcessId, stop: &Arc<AtomicBool>) {
         let (sim, users) = (&self.world.sim, &self.users);
+        lock(&users.documents).moves = self.options.moves;
         for user in 0..self.options.users {
             let mut addrs = self.router_addrs();
             // Each prefers another router as long as that answers.

@@ -78,6 +78,9 @@ async fn a_move(c: &mut Caller, ns: &str) -> Option<DocBuf> {
     let mut of = Document::new();
     of.push("uuid", Bson::from(collection.get("uuid")?));
     let chunks = all(c, who, &find("chunks", of), "chunks", "config").await?;
+    if chunks.is_empty() {
+        return None;
+    }
     let chunk = chunks.get(c.below(chunks.len() as u64) as usize)?;
     let owner = chunk.get("shard")?.as_str()?;
     let (min, max) = (chunk.get("min")?.as_doc()?, chunk.get("max")?.as_doc()?);

@@ -82,8 +82,11 @@ pub(super) fn number(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
     Ok(b.finish())
 }
 
-pub(super) fn let_go(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
+/// Who owns what is asked for anew. It is forgotten only where nobody answers: transactions that are open could not go on.
+pub(super) async fn let_go(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
     ddl.sharding.donations.end(migration.id);
-    ddl.sharding.forget(&migration.ns);
+    if ddl.sharding.refresh_anew(&migration.ns).await.is_err() {
+        ddl.sharding.forget(&migration.ns);
+    }
     Ok(DocBuf::default())
 }

@@ -28,6 +28,8 @@ pub(in crate::commands) use is_over::run as is_over;
 pub(in crate::commands) use move_range::run as move_range;
 pub(in crate::commands) use receive::{abort, commit, release, start, status};
 
+pub(super) use range::whatever_there_is as range_of;
+
 use super::ddl::Ddl;
 use pando_base::Result;
 use pando_bson::{DocBuf, RawDoc};
@@ -42,7 +44,7 @@ pub(in crate::commands) async fn step(ddl: &Ddl<'_>, step: &str, body: &RawDoc) 
         donor::RECORD => donor_steps::record(ddl, &m).await,
         donor::NUMBER => donor_steps::number(ddl, &m),
         donor::RESOLVE | recipient::RESOLVE => range::resolve(ddl, &m).await,
-        donor::LET_GO => donor_steps::let_go(ddl, &m),
+        donor::LET_GO => donor_steps::let_go(ddl, &m).await,
         recipient::PREPARE => recipient_steps::prepare(ddl, &m).await,
         recipient::MAKE => recipient_steps::make_collection(ddl, &m).await,
         recipient::CLONE => recipient_steps::copy(ddl, &m, body).await,

@@ -3,8 +3,8 @@
 use super::Ddl;
 use crate::sharding::shard_key_indexes::serves;
 use pando_access::IndexRange;
-use pando_base::{Error, ErrorCode, Result};
-use pando_bson::{DocBuf, DocBuilder};
+use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_routing::{KeyRange, RoutingTable, ShardKey};
 use pando_workflows::migration::Migration;
 use std::sync::Arc;
@@ -38,16 +38,38 @@ fn is_clustered_by(ddl: &Ddl<'_>, range: &IndexRange) -> bool {
 ///
 /// # Errors
 /// 26 where the collection is another one or none.
-pub(super) fn whatever_there_is(ddl: &Ddl<'_>, migration: &Migration) -> Result<IndexRange> {
-    let (ns, uuid, key) = (&migration.ns, migration.uuid, key(migration)?);
+pub(in crate::commands::shardsvr) fn whatever_there_is(
+    ddl: &Ddl<'_>,
+    migration: &Migration,
+) -> Result<IndexRange> {
+    of_collection(ddl, &migration.ns, migration.uuid, key(migration)?, &keys(migration)?)
+}
+/// The same before there is a migration.
+pub(super) fn bounded(
+    ddl: &Ddl<'_>,
+    ns: &Namespace,
+    table: &RoutingTable,
+    min: &RawDoc,
+    max: &RawDoc,
+) -> Result<IndexRange> {
+    let key = table.collection.key.clone();
+    let keys = key.range(min, max)?;
+    of_collection(ddl, ns, table.collection.uuid, key, &keys)
+}
+fn of_collection(
+    ddl: &Ddl<'_>,
+    ns: &Namespace,
+    uuid: Uuid,
+    key: ShardKey,
+    keys: &KeyRange,
+) -> Result<IndexRange> {
     let coll = ddl.server.access.definitions().collection(ns).filter(|c| c.uuid == uuid).cloned();
     let coll = coll.ok_or_else(|| {
         Error::new(ErrorCode::NamespaceNotFound, format!("there is no collection {ns} with UUID {uuid} here"))
     })?;
     let index = coll.ready_indexes().iter().find(|i| serves(i, &key)).map(|i| i.spec.name.clone());
-    let keys = keys(migration)?;
-    let end = keys.index_end().to_vec();
-    Ok(IndexRange { ns: ns.clone(), uuid, index, key, start: keys.start, end })
+    let (start, end) = (keys.start.clone(), keys.index_end().to_vec());
+    Ok(IndexRange { ns: ns.clone(), uuid, index, key, start, end })
 }
 
 /// What the config servers say of the collection now, if it is the one that the migration is of.

@@ -59,7 +59,7 @@ async fn await_deletions(ddl: &Ddl<'_>, migration: &Migration) -> Result<()> {
                 "the range [{}, {}) of {} waits to be deleted here; try again when that is done",
                 migration.min, migration.max, migration.ns
             );
-            return Err(Error::new(ErrorCode::ExceededTimeLimit, text));
+            return Err(failed(text));
         }
         clock.sleep(Duration::from_millis(limits::MIGRATION_DELETIONS_LOOKED_AT_MS)).await;
     }

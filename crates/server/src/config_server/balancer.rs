@@ -1,0 +1,143 @@
+//! The balancer of a cluster, on the primary of its config servers: one round after the other (SYS-236).
+//!
+//! ```text
+//!   settings ─► may it work? ─► sizes of collections, from every shard ─► plan ─► splits ─► migrations, all at once ─► pause
+//! ```
+//! Nothing is kept from round to round. What a round decides rests on what is stored when it decides; whoever is primary no more decides
+//! nothing, and what he has begun ends by itself or is joined by his successor's.
+
+use super::ConfigServer;
+use crate::lifecycle::Lifecycle;
+use pando_access::Uninterrupted;
+use pando_base::{Error, Result, limits};
+use pando_bson::{DocBuf, DocBuilder};
+use pando_config_server::{Balanced, Move, Plan, Sizes};
+use pando_env::{Component, together};
+use pando_routing::ShardId;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::time::Duration;
+
+/// What `balancerStatus` tells.
+#[derive(Default)]
+pub(crate) struct Rounds {
+    pub(crate) in_round: AtomicBool,
+    /// Since this node became primary.
+    pub(crate) done: AtomicI64,
+}
+
+pub(crate) async fn run(config_server: Arc<ConfigServer>, lifecycle: Arc<Lifecycle>) {
+    let mut pause = 0;
+    while lifecycle.pause(Duration::from_millis(pause)).await {
+        let replication = &config_server.replication;
+        pause = config_server.between_rounds();
+        if !replication.member.accepts_writes() || !replication.member.is_replicated() {
+            continue;
+        }
+        config_server.rounds.in_round.store(true, Relaxed);
+        match config_server.round().await {
+            Ok(0) => {}
+            Ok(_) => pause = pause.min(limits::BALANCER_PAUSE_MS),
+            Err(e) => {
+                let text = "A round of the balancer failed; will try again";
+                replication.env().log.warn(Component::Sharding, 9_100_092, text, |a| {
+                    a.data("error", &e);
+                });
+            }
+        }
+        config_server.rounds.in_round.store(false, Relaxed);
+        config_server.rounds.done.fetch_add(1, Relaxed);
+    }
+}
+
+impl ConfigServer {
+    /// Tests make it shorter (`{intervalMs}`).
+    fn between_rounds(&self) -> u64 {
+        let (points, rng) = (self.replication.fail_points(), &self.replication.env().rng);
+        let told = points.get("overrideBalanceRoundInterval").and_then(|point| point.check(&**rng, |_| true));
+        let ms = told.and_then(|data| data.get("intervalMs").and_then(|v| v.as_i64()));
+        ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(limits::BALANCER_ROUND_MS)
+    }
+    /// How many splits and migrations there were.
+    async fn round(&self) -> Result<usize> {
+        let settings = self.manager.balancer_settings()?;
+        let minute = self.replication.env().clock.wall_ms().div_euclid(60_000).rem_euclid(24 * 60);
+        if !settings.may_balance_at(minute as u32) {
+            return Ok(0);
+        }
+        let collections = self.manager.balanced_collections()?;
+        if collections.is_empty() {
+            return Ok(0);
+        }
+        let sizes = self.sizes(&collections).await?;
+        let Plan { splits, moves } = self.manager.plan_round(&settings, &collections, &sizes)?;
+        for split in &splits {
+            if let Err(e) = self.manager.split(&Uninterrupted, "", split).await {
+                self.failed("A chunk was not split at the end of a zone", &split.ns, &e);
+            }
+        }
+        let moving = moves.iter().map(|one| self.carry_out(one, settings.waits_for_delete)).collect();
+        let n = splits.len() + moves.len();
+        together(moving).await;
+        Ok(n)
+    }
+    /// Of all shards, or of none: a shard that does not answer is not taken for an empty one.
+    async fn sizes(&self, collections: &[Balanced]) -> Result<Sizes> {
+        let mut b = DocBuilder::new();
+        b.i32("_shardsvrGetStatsForBalancing", 1);
+        b.array("collections", |list| {
+            for one in collections {
+                list.doc(|d| _ = d.str("ns", &one.ns).uuid("UUID", &one.uuid.0));
+            }
+        });
+        b.i64("scaleFactor", 1).str("$db", "admin");
+        let (body, metadata) = (b.finish(), self.manager.metadata());
+        let limit = Duration::from_millis(limits::SHARD_COMMAND_MS_MAX);
+        let asked = self.manager.balancer_shards()?;
+        let asking = asked.iter().map(|shard| self.shards.primary(&metadata, &shard.id, &body, limit));
+        let replies = together(asking.collect()).await;
+        let mut sizes = Sizes::new();
+        for (shard, reply) in asked.iter().zip(replies) {
+            note_sizes(&mut sizes, &shard.id, &reply?)?;
+        }
+        Ok(sizes)
+    }
+    async fn carry_out(&self, one: &Move, wait_for_delete: bool) {
+        let m = &one.migration;
+        let mut b = DocBuilder::new();
+        b.str("_shardsvrMoveRange", &m.ns).str("toShard", m.to.as_str()).str("fromShard", m.from.as_str());
+        b.raw_doc("min", &m.min).raw_doc("max", &m.max).object_id("epoch", one.epoch);
+        b.i64("maxChunkSizeBytes", one.max_bytes as i64).bool("waitForDelete", wait_for_delete);
+        b.doc("writeConcern", |d| _ = d.str("w", "majority").i32("wtimeout", 0)).str("$db", "admin");
+        let (body, metadata) = (b.finish(), self.manager.metadata());
+        let limit = Duration::from_millis(limits::MIGRATION_MS_MAX);
+        let why = m.why.text();
+        self.replication.env().log.info(Component::Sharding, 21872, "Migration of a range begins", |a| {
+            a.str("namespace", &m.ns)
+                .str("from", m.from.as_str())
+                .str("to", m.to.as_str())
+                .str("reason", why);
+        });
+        if let Err(e) = self.shards.primary(&metadata, &m.from, &body, limit).await {
+            self.failed("A range was not moved", &m.ns, &e);
+        }
+    }
+    fn failed(&self, text: &'static str, ns: &str, e: &Error) {
+        self.replication.env().log.warn(Component::Sharding, 21871, text, |a| {
+            a.str("namespace", ns).data("error", e);
+        });
+    }
+}
+
+fn note_sizes(sizes: &mut Sizes, shard: &ShardId, reply: &DocBuf) -> Result<()> {
+    let stats = reply.get("stats").and_then(|v| v.as_array());
+    let stats = stats.ok_or_else(|| Error::internal(format!("shard {shard} tells no sizes: {reply}")))?;
+    for one in stats.iter().filter_map(|e| e.value().as_doc()) {
+        let ns = one.get("namespace").and_then(|v| v.as_str()).unwrap_or_default();
+        let bytes = one.get("collSize").and_then(|v| v.as_i64()).and_then(|n| u64::try_from(n).ok());
+        sizes.entry(ns.to_owned()).or_insert_with(BTreeMap::new).insert(shard.clone(), bytes.unwrap_or(0));
+    }
+    Ok(())
+}
