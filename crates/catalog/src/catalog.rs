@@ -26,6 +26,8 @@ pub(crate) struct Inner {
     storage: Storage,
     current: ArcSwap<CatalogSnapshot>,
     changing: pando_base::sync::Mutex<()>,
+    /// One checkpoint at a time: a clean end may come while another one is taken.
+    checkpoint: pando_base::sync::Mutex<()>,
     /// No definition was changed after this.
     defined_upto: AtomicU64,
     db_locks: Mutex<BTreeMap<String, Lock>>,
@@ -81,6 +83,7 @@ impl Catalog {
             storage,
             current: ArcSwap::default(),
             changing: pando_base::sync::Mutex::new(()),
+            checkpoint: pando_base::sync::Mutex::new(()),
             defined_upto: AtomicU64::new(0),
             db_locks: Mutex::default(),
             dropped: Mutex::default(),
@@ -158,6 +161,10 @@ impl Catalog {
     }
     pub(crate) fn now_ms(&self) -> i64 {
         self.0.env.clock.wall_ms()
+    }
+    /// Nobody else takes a checkpoint while it is held.
+    pub(crate) fn lock_checkpoint(&self) -> std::sync::MutexGuard<'_, ()> {
+        self.0.checkpoint.lock().unwrap_or_else(poisoned)
     }
 
     /// Replaces the snapshot by a changed copy.

@@ -17,7 +17,7 @@ use crate::schema::views::ViewReloader;
 use crate::write::observer::LogWriter;
 use crate::write::record_id;
 use pando_base::redaction::WithCode;
-use pando_base::{Error, Result, Timestamp, Uuid};
+use pando_base::{Error, ErrorCode, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_env::Env;
 use pando_env::log::Component;
@@ -249,23 +249,31 @@ impl Catalog {
 
     /// Takes a checkpoint and stores the sizes as of it. Returns the timestamp the tables now stand at.
     pub fn checkpoint(&self) -> Result<Timestamp> {
+        let _one = self.lock_checkpoint();
         let _under_way = self.storage().begin_checkpoint();
         let at = self.storage().checkpoint()?;
+        let of = |c: &Arc<Collection>| Some((c.uuid, c.shared.sizes.to_store(at)?));
+        let sizes: Vec<(Uuid, Totals)> =
+            self.snapshot().all_collections().filter(|c| c.is_stored()).filter_map(of).collect();
+        loop {
+            match self.store_sizes(at, &sizes) {
+                // A collection was dropped meanwhile, and its row deleted.
+                Err(e) if e.code == ErrorCode::WriteConflict => {}
+                done => break done?,
+            }
+        }
+        self.storage().sync_local()?;
+        Ok(at)
+    }
+    fn store_sizes(&self, at: Timestamp, sizes: &[(Uuid, Totals)]) -> Result<()> {
         let mut unit = self.storage().begin_local()?;
-        for c in self.snapshot().all_collections() {
-            if !c.is_stored() {
-                continue;
-            }
-            if let Some(totals) = c.shared.sizes.to_store(at) {
-                unit.put(Ident::META, &size_key(c.uuid), encode_size(totals, at).as_bytes())?;
-            }
+        for (uuid, totals) in sizes.iter().filter(|(uuid, _)| self.lookup_uuid(*uuid).is_some()) {
+            unit.put(Ident::META, &size_key(*uuid), encode_size(*totals, at).as_bytes())?;
         }
         let mut b = DocBuilder::new();
         b.timestamp("asOf", at);
         unit.put(Ident::META, SIZES_AS_OF, b.finish().as_bytes())?;
-        unit.commit()?;
-        self.storage().sync_local()?;
-        Ok(at)
+        unit.commit().map(drop)
     }
     pub(crate) fn forget_sizes(&self, uuid: Uuid) {
         let done = self.storage().begin_local().and_then(|mut unit| {

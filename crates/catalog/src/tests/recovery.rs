@@ -75,6 +75,24 @@ fn an_empty_collection_is_not_counted_as_the_one_that_had_its_uuid() {
     assert_eq!(w.catalog.lookup(&ns("db.c")).unwrap().count(), 0);
 }
 
+/// A clean end comes while the periodic one is taken.
+#[test]
+fn two_checkpoints_at_once_both_succeed_and_sizes_stay_exact() {
+    let w = World::new();
+    for round in 0..4 {
+        w.insert("db.c", (0..50).map(|i| doc! { "_id": round * 50 + i }).collect());
+        w.catalog.storage().log().flush_once().unwrap();
+        w.catalog.storage().set_stable(w.catalog.storage().last_committed());
+        let take = || (0..100).map(|_| w.catalog.checkpoint()).collect::<Vec<_>>();
+        std::thread::scope(|threads| {
+            let taking: Vec<_> = (0..4).map(|_| threads.spawn(take)).collect();
+            taking.into_iter().flat_map(|one| one.join().unwrap()).for_each(|done| drop(done.unwrap()));
+        });
+    }
+    let w = w.reopen();
+    assert_eq!(w.catalog.lookup(&ns("db.c")).unwrap().count(), 200);
+}
+
 #[test]
 fn counts_are_exact_after_checkpoint_and_crash() {
     let w = World::new();
