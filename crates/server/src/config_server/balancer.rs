@@ -14,7 +14,6 @@ use pando_bson::{DocBuf, DocBuilder};
 use pando_config_server::{Balanced, Move, Plan, Sizes};
 use pando_env::{Component, together};
 use pando_routing::ShardId;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicI64};
@@ -137,7 +136,7 @@ fn note_sizes(sizes: &mut Sizes, shard: &ShardId, reply: &DocBuf) -> Result<()> 
     for one in stats.iter().filter_map(|e| e.value().as_doc()) {
         let ns = one.get("namespace").and_then(|v| v.as_str()).unwrap_or_default();
         let bytes = one.get("collSize").and_then(|v| v.as_i64()).and_then(|n| u64::try_from(n).ok());
-        sizes.entry(ns.to_owned()).or_insert_with(BTreeMap::new).insert(shard.clone(), bytes.unwrap_or(0));
+        sizes.entry(ns.to_owned()).or_default().insert(shard.clone(), bytes.unwrap_or(0));
     }
     Ok(())
 }
