@@ -86,10 +86,10 @@ impl Maintenance {
         Ok(found)
     }
     /// Where the first `count` documents of a range end, if there are more; documents with one key stay together. The bound has all of
-    /// the key's fields.
+    /// the key's fields. No more are looked at than may move at once.
     pub fn end_of_first(&self, range: &IndexRange, count: usize) -> Result<Option<DocBuf>> {
         let coll = self.the_collection(&range.ns, range.uuid)?;
-        let records = self.records_in_range(range, usize::MAX - 1)?;
+        let records = self.records_in_range(range, limits::MIGRATION_DOCUMENTS_MAX)?;
         let mut source = CollectionSource::new(coll, self.catalog.read_latest()?);
         let (mut key, mut last) = (KeyBuilder::default(), range.start.clone());
         for (i, rid) in records.iter().enumerate().skip(count.saturating_sub(1)) {

@@ -7,6 +7,7 @@
 //! nothing, and what he has begun ends by itself or is joined by his successor's.
 
 use super::ConfigServer;
+use super::shard_calls::RangeMove;
 use crate::lifecycle::Lifecycle;
 use pando_access::Uninterrupted;
 use pando_base::{Error, Result, limits};
@@ -105,13 +106,6 @@ impl ConfigServer {
     }
     async fn carry_out(&self, one: &Move, wait_for_delete: bool) {
         let m = &one.migration;
-        let mut b = DocBuilder::new();
-        b.str("_shardsvrMoveRange", &m.ns).str("toShard", m.to.as_str()).str("fromShard", m.from.as_str());
-        b.raw_doc("min", &m.min).raw_doc("max", &m.max).object_id("epoch", one.epoch);
-        b.i64("maxChunkSizeBytes", one.max_bytes as i64).bool("waitForDelete", wait_for_delete);
-        b.doc("writeConcern", |d| _ = d.str("w", "majority").i32("wtimeout", 0)).str("$db", "admin");
-        let (body, metadata) = (b.finish(), self.manager.metadata());
-        let limit = Duration::from_millis(limits::MIGRATION_MS_MAX);
         let why = m.why.text();
         self.replication.env().log.info(Component::Sharding, 21872, "Migration of a range begins", |a| {
             a.str("namespace", &m.ns)
@@ -119,7 +113,12 @@ impl ConfigServer {
                 .str("to", m.to.as_str())
                 .str("reason", why);
         });
-        if let Err(e) = self.shards.primary(&metadata, &m.from, &body, limit).await {
+        let range = RangeMove { ns: &m.ns, from: &m.from, to: &m.to, min: &m.min, max: &m.max };
+        let how = |b: &mut DocBuilder| {
+            b.object_id("epoch", one.epoch).i64("maxChunkSizeBytes", one.max_bytes as i64);
+            b.bool("waitForDelete", wait_for_delete);
+        };
+        if let Err(e) = self.shards.move_range(&self.manager.metadata(), &range, how).await {
             self.failed("A range was not moved", &m.ns, &e);
         }
     }

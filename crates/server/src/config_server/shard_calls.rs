@@ -1,7 +1,7 @@
 //! Commands of config servers to shards: whatever a set's members are just now, its primary is asked.
 
-use pando_base::{Error, Result};
-use pando_bson::{DocBuf, RawDoc};
+use pando_base::{Error, ErrorCode, Result, limits};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_config_server::Metadata;
 use pando_env::Env;
 use pando_fleet::{Fleet, Monitors};
@@ -11,6 +11,15 @@ use pando_rpc::{Options, Pool, Retry};
 use std::time::Duration;
 
 pub(crate) struct ShardCalls(Fleet);
+
+/// `[min, max)` of a collection, and where it is to go.
+pub(crate) struct RangeMove<'a> {
+    pub(crate) ns: &'a str,
+    pub(crate) from: &'a ShardId,
+    pub(crate) to: &'a ShardId,
+    pub(crate) min: &'a RawDoc,
+    pub(crate) max: &'a RawDoc,
+}
 
 impl ShardCalls {
     pub(super) fn new(env: &Env, options: Options, pool: Pool) -> ShardCalls {
@@ -30,7 +39,7 @@ impl ShardCalls {
     ) -> Result<DocBuf> {
         let not_found = || {
             let text = format!("Shard {shard} not found");
-            Error::new(pando_base::ErrorCode::ShardNotFound, text)
+            Error::new(ErrorCode::ShardNotFound, text)
         };
         let entry = metadata.shard(shard.as_str())?.ok_or_else(not_found)?;
         let entry = pando_fleet::ShardEntry::parse(&entry)?;
@@ -38,5 +47,20 @@ impl ShardCalls {
         let primary = ReadPreference::default();
         let answer = self.0.call(&set, &primary, body, &[], Retry::Idempotent, limit).await;
         Ok(answer.map_err(Error::from)?.reply)
+    }
+    /// Has the donor move a range; `how` are further arguments. Returns when it has moved, or why it has not, as far as that is known.
+    pub(crate) async fn move_range(
+        &self,
+        metadata: &Metadata,
+        range: &RangeMove<'_>,
+        how: impl FnOnce(&mut DocBuilder),
+    ) -> Result<()> {
+        let mut b = DocBuilder::new();
+        b.str("_shardsvrMoveRange", range.ns).str("toShard", range.to.as_str());
+        b.str("fromShard", range.from.as_str()).raw_doc("min", range.min).raw_doc("max", range.max);
+        how(&mut b);
+        b.doc("writeConcern", |d| _ = d.str("w", "majority").i32("wtimeout", 0)).str("$db", "admin");
+        let limit = Duration::from_millis(limits::MIGRATION_MS_MAX);
+        self.primary(metadata, range.from, &b.finish(), limit).await.map(drop)
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct MovingHistory {
     key: ShardKey,
     keys: KeyRange,
     left: VecDeque<Chain>,
+    /// It did not fit into the last turn.
+    ahead: Option<DocBuf>,
     /// Of the log.
     read_upto: Timestamp,
     last: History,
@@ -77,7 +79,7 @@ impl MovingHistory {
         let read_upto = known.upto.ts;
         let chain = |(session, number, at, incomplete)| Chain { session, number, at, incomplete };
         let left = known.retryable_writes().map(chain).collect();
-        Ok(MovingHistory { uuid, key, keys, left, read_upto, last: History::default(), told: 0 })
+        Ok(MovingHistory { uuid, key, keys, left, ahead: None, read_upto, last: History::default(), told: 0 })
     }
     /// Entries of one turn; the same number once more tells the same once more.
     pub(crate) fn tell(&mut self, sessions: &LogicalSessions, number: u64) -> Result<History> {
@@ -90,30 +92,30 @@ impl MovingHistory {
         Ok(self.last.clone())
     }
     fn next(&mut self, sessions: &LogicalSessions) -> Result<History> {
-        let (mut told, mut bytes, mut looked) = (History { entries: Vec::new(), more: true }, 0, 0);
-        let is_full = |bytes: usize, looked: usize| {
-            bytes >= limits::MIGRATION_REPLY_BYTES_MAX
-                || looked >= limits::MIGRATION_HISTORY_ENTRIES_LOOKED_AT
-        };
-        while !is_full(bytes, looked)
-            && let Some(left) = self.left.pop_front()
-        {
-            looked += 1;
-            let entry = self.next_of(sessions, left)?;
-            bytes += entry.as_ref().map_or(0, |e| e.byte_len());
-            told.entries.extend(entry);
-        }
+        let mut told = History { entries: Vec::from_iter(self.ahead.take()), more: true };
+        let mut bytes: usize = told.entries.iter().map(|e| e.byte_len()).sum();
         let mut log = sessions.storage.log().read(Bound::Excluded(self.read_upto), false);
-        while !is_full(bytes, looked) {
-            let Some((ts, entry)) = log.next()? else {
-                told.more = false;
-                break;
+        for _ in 0..limits::MIGRATION_HISTORY_ENTRIES_LOOKED_AT {
+            let entry = match self.left.pop_front() {
+                Some(chain) => self.next_of(sessions, chain)?,
+                None => match log.next()? {
+                    Some((ts, entry)) => {
+                        self.read_upto = ts;
+                        self.of_range(RawDoc::trusted(&entry))?
+                    }
+                    None => {
+                        told.more = false;
+                        break;
+                    }
+                },
             };
-            looked += 1;
-            self.read_upto = ts;
-            let entry = self.of_range(RawDoc::trusted(&entry))?;
-            bytes += entry.as_ref().map_or(0, |e| e.byte_len());
-            told.entries.extend(entry);
+            let Some(entry) = entry else { continue };
+            bytes += entry.byte_len();
+            if bytes > limits::MIGRATION_REPLY_BYTES_MAX && !told.entries.is_empty() {
+                self.ahead = Some(entry);
+                break;
+            }
+            told.entries.push(entry);
         }
         Ok(told)
     }

@@ -1,8 +1,7 @@
 //! `_configsvrMoveRange {<ns>, min, [max], toShard}`: a range moves to another shard, if it is not there already (SH-MIG-1).
 
 use super::prelude::*;
-use pando_base::limits;
-use std::time::Duration;
+use crate::config_server::shard_calls::RangeMove;
 
 /// Returns when the range has moved. What the donor was asked for is told by who owns the range afterwards, since its answer may be lost.
 pub(in super::super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -14,17 +13,14 @@ pub(in super::super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>
     let config_server = call.config_server;
     let range = config_server.manager.range_to_move(ns, min, max, &to)?;
     if range.owner != to {
-        let mut b = DocBuilder::new();
-        b.str("_shardsvrMoveRange", ns).str("toShard", to.as_str());
-        b.raw_doc("min", &range.min).raw_doc("max", &range.max);
-        for name in ["waitForDelete", "secondaryThrottle", "forceJumbo"] {
-            body.elem(name).iter().for_each(|e| _ = b.elem(*e));
-        }
-        b.doc("writeConcern", |d| _ = d.str("w", "majority").i32("wtimeout", 0)).str("$db", "admin");
-        let (metadata, limit) =
-            (config_server.manager.metadata(), Duration::from_millis(limits::MIGRATION_MS_MAX));
-        let body = b.finish();
-        let asking = config_server.shards.primary(&metadata, &range.owner, &body, limit);
+        let asked = RangeMove { ns, from: &range.owner, to: &to, min: &range.min, max: &range.max };
+        let how = |b: &mut DocBuilder| {
+            for name in ["waitForDelete", "secondaryThrottle", "forceJumbo"] {
+                body.elem(name).iter().for_each(|e| _ = b.elem(*e));
+            }
+        };
+        let metadata = config_server.manager.metadata();
+        let asking = config_server.shards.move_range(&metadata, &asked, how);
         if let Err(e) = ctx.interruptible(asking).await? {
             let now = config_server.manager.range_to_move(ns, &range.min, Some(&range.max), &to);
             if !now.is_ok_and(|now| now.owner == to) {
