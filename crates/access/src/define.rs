@@ -30,7 +30,7 @@ impl Access {
                 let text = format!("A view already exists. NS: {ns}");
                 return Err(Error::new(ErrorCode::NamespaceExists, text));
             }
-            self.catalog.create_within(unit, ns, options)
+            self.permitted(ctx).create_within(unit, ns, options)
         })?;
         Ok(OpTime::NULL)
     }
@@ -67,7 +67,7 @@ impl Access {
             return self.outside_transaction(ctx)?.create_indexes_with(ns, specs, quorum, &ByCtx(ctx)).await;
         };
         let existing = open.collection(&self.catalog, ns)?;
-        open.with(|unit| self.catalog.create_indexes_within(unit, ns, existing.as_ref(), specs))
+        open.with(|unit| self.permitted(ctx).create_indexes_within(unit, ns, existing.as_ref(), specs))
     }
     /// The same without a say in who must have finished.
     pub async fn create_own_indexes(

@@ -89,10 +89,10 @@ impl Access {
             return Ok(there);
         }
         let guard = match open_txn(ctx) {
-            None => ctx.interruptible(self.catalog.write_lock_or_create(ns)).await??,
+            None => ctx.interruptible(self.permitted(ctx).write_lock_or_create(ns)).await??,
             Some(open) => {
                 let options = CollectionOptions::default();
-                let coll = open.with(|unit| self.catalog.create_within(unit, ns, options))?;
+                let coll = open.with(|unit| self.permitted(ctx).create_within(unit, ns, options))?;
                 WriteGuard::held_by_transaction(coll)
             }
         };
@@ -120,11 +120,11 @@ impl Access {
     }
 
     /// The way in of every change of a definition that is not part of a transaction, and of what looks at whole collections.
-    pub(crate) fn outside_transaction(&self, ctx: &OpCtx) -> Result<&Catalog> {
+    pub(crate) fn outside_transaction(&self, ctx: &OpCtx) -> Result<Catalog> {
         self.check_database(ctx, &ctx.db)?;
         // Blockers and privileges of a definition.
         if open_txn(ctx).is_none() {
-            return Ok(&self.catalog);
+            return Ok(self.permitted(ctx));
         }
         let text = format!("Cannot run '{}' in a multi-document transaction.", ctx.command);
         Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text))

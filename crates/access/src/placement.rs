@@ -9,7 +9,7 @@ use bytes::Bytes;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
 use pando_catalog::observer::DocumentKeys;
-use pando_catalog::{Collection, ResolvedView};
+use pando_catalog::{Catalog, Collection, Permit, ResolvedView};
 use pando_command::concern::ReadLevel;
 use pando_command::{OpCtx, Versions};
 use pando_query::source::{
@@ -51,6 +51,14 @@ impl Access {
             ctx.note_refusal(refusal.why);
             refusal.error
         })
+    }
+    /// The catalog for an operation, which creates nothing once the database is another shard's, or is being dropped.
+    pub(crate) fn permitted(&self, ctx: &OpCtx) -> Catalog {
+        let Some((metadata, received)) = self.placement.clone().zip(ctx.database_version) else {
+            return self.catalog.clone();
+        };
+        let judge = move |ns: &Namespace| metadata.check_database(ns.db(), received).map_err(|r| r.error);
+        self.catalog.permitted_by(Permit::new(judge))
     }
     /// What a snapshot of the past holds is not told by who owns what now.
     ///

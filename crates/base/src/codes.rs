@@ -90,6 +90,7 @@ codes! {
     75 WriteConcernLegacyOK 0;
     76 NoReplicationEnabled 0;
     79 UnknownReplWriteConcern 0;
+    82 NoProgressMade 0;
     85 IndexOptionsConflict 0;
     86 IndexKeySpecsConflict 0;
     87 CannotSplit 0;

@@ -1,5 +1,6 @@
 //! The catalog itself: what exists now, who may change it, and units of work.
 
+use crate::ddl::permit::Permit;
 use crate::lock::order::Resource;
 use crate::lock::{Counts, Guard, Holders, Lock};
 use crate::schema::collection::{Collection, View};
@@ -17,9 +18,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
-/// All databases of one server. Cheap to clone.
+/// All databases of one server, as one operation may change them. Cheap to clone.
 #[derive(Clone)]
-pub struct Catalog(pub(crate) Arc<Inner>);
+pub struct Catalog(pub(crate) Arc<Inner>, pub(crate) Option<Permit>);
 
 pub(crate) struct Inner {
     env: Env,
@@ -76,7 +77,7 @@ impl Catalog {
         options: OpenOptions,
         observers: Arc<[Arc<dyn OpObserver>]>,
     ) -> Catalog {
-        Catalog(Arc::new(Inner {
+        let inner = Inner {
             oids: ObjectIdSource::new(&*env.rng),
             dollar_inserts: pando_metrics::Counter::default(),
             env,
@@ -101,7 +102,8 @@ impl Catalog {
             without_indexes: AtomicBool::new(false),
             before_min_valid: AtomicBool::new(false),
             prepared: Default::default(),
-        }))
+        };
+        Catalog(Arc::new(inner), None)
     }
     pub fn env(&self) -> &Env {
         &self.0.env

@@ -46,6 +46,7 @@ pub use ddl::coll_mod::Modified;
 pub use ddl::collections::Dropped;
 pub use ddl::drop_database::DatabaseDrop;
 pub use ddl::indexes::{DropWhich, IndexesCreated, IndexesDropped};
+pub use ddl::permit::Permit;
 pub use ddl::time_series::buckets_for;
 pub use lock::order::Resource;
 pub use pando_index::{

@@ -234,7 +234,13 @@ fn an_update_does_not_put_a_document_where_nobody_looks_for_it() {
         cluster.shard_collection("test.ranged", doc! { "k": 1 }).await;
         let upsert = doc! { "q": { "_id": 1, "k": 900 }, "u": { "$set": { "k": 5 } }, "upsert": true };
         let array = doc! { "q": { "_id": 2, "k": 900 }, "u": { "$set": { "k": [1, 2] } }, "upsert": true };
-        for (update, code) in [(upsert, "283"), (array, "Int32(54)")] {
+        c.ok(doc! { "insert": "ranged", "documents": vec![Bson::from(doc! { "_id": 3, "k": 900 })] }).await;
+        let set = doc! { "$set": { "k": 5 } };
+        let many = doc! { "q": { "k": 900 }, "u": set.clone(), "multi": true };
+        let one = doc! { "q": { "k": 900 }, "u": set };
+        for (update, code) in
+            [(upsert, "Int32(20)"), (array, "Int32(54)"), (many, "Int32(72)"), (one, "Int32(20)")]
+        {
             let mut command = doc! { "update": "ranged" };
             command.push("updates", vec![Bson::from(update)]);
             command.push("$db", "test");
@@ -242,6 +248,8 @@ fn an_update_does_not_put_a_document_where_nobody_looks_for_it() {
             assert_eq!(number(&reply, "n"), 0, "{reply:?}");
             assert!(format!("{reply:?}").contains(code), "{reply:?}");
         }
+        let deletes = vec![Bson::from(doc! { "q": { "k": 900 }, "limit": 1 })];
+        c.ok(doc! { "delete": "ranged", "deletes": deletes }).await;
         for shard in 0..2 {
             assert_eq!(count(&mut cluster.shard(shard).await, "ranged", doc! {}).await, 0);
         }

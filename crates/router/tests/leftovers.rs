@@ -647,3 +647,33 @@ fn what_a_shard_keeps_of_itself_is_nobodys_to_drop() {
         cluster.shut_down().await;
     });
 }
+
+#[test]
+fn results_become_a_collection_of_another_database_wherever_that_is() {
+    run(async {
+        let cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        for (db, shard) in [("test", "s0"), ("near", "s0"), ("far", "s1")] {
+            c.ok(doc! { "enableSharding": db, "primaryShard": shard, "$db": "admin" }).await;
+        }
+        let docs: Vec<Bson> = (0..5).map(|i| doc! { "_id": i }.into()).collect();
+        c.ok(doc! { "insert": "from", "documents": docs }).await;
+        cluster.shard_collection("far.sharded", doc! { "_id": 1 }).await;
+        let out = |db: &str, coll: &str| {
+            let stages = vec![doc! { "$match": { "_id": { "$lt": 3 } } }, doc! { "$out": { "db": db, "coll": coll } }];
+            let stages: Vec<Bson> = stages.into_iter().map(Bson::from).collect();
+            doc! { "aggregate": "from", "pipeline": stages, "cursor": {} }
+        };
+        for db in ["test", "near", "far", "made"] {
+            for _ in 0..2 {
+                c.ok(out(db, "to")).await;
+                assert_eq!(c.all(doc! { "find": "to", "$db": db }).await.len(), 3, "{db}");
+            }
+        }
+        for (db, coll, code) in [("far", "sharded", 28769), ("admin", "x", 31321), ("far", "system.x", 17385)] {
+            let (got, text) = c.err(out(db, coll)).await;
+            assert_eq!(got, code, "{db}.{coll}: {text}");
+        }
+        cluster.shut_down().await;
+    });
+}

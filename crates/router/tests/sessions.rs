@@ -74,6 +74,67 @@ fn another_router_learns_what_became_of_a_transaction() {
 }
 
 #[test]
+fn a_collection_that_a_transaction_makes_does_not_outlive_its_database() {
+    run(async {
+        let cluster = Cluster::of(2, 2).await;
+        let (mut c, mut other) = (cluster.router(0).await, cluster.router(1).await);
+        let in_db = |mut command: Document| {
+            command.push("$db", "gone");
+            command
+        };
+        c.ok(doc! { "enableSharding": "gone", "primaryShard": "s0", "$db": "admin" }).await;
+        c.ok(in_db(within(insert("made", doc! { "_id": 1 }), 1, 1, true))).await;
+        // Nobody sees what it has made: the drop does not wait for it.
+        other.ok(in_db(doc! { "dropDatabase": 1 })).await;
+        other.ok(doc! { "enableSharding": "gone", "primaryShard": "s1", "$db": "admin" }).await;
+        let reply = c.run(commit(1, 1, None)).await;
+        assert_eq!(reply.get("code").and_then(Bson::as_i64), Some(112), "{reply:?}");
+        assert!(format!("{reply:?}").contains("TransientTransactionError"), "{reply:?}");
+        c.ok(in_db(within(insert("made", doc! { "_id": 2 }), 1, 2, true))).await;
+        c.ok(commit(1, 2, None)).await;
+        let found = other.all(in_db(doc! { "find": "made" })).await;
+        assert_eq!(found, [doc! { "_id": 2 }]);
+        let mut shard = cluster.shard(0).await;
+        let listed = shard.ok(in_db(doc! { "listCollections": 1 })).await;
+        assert!(!format!("{listed:?}").contains("made"), "{listed:?}");
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn a_write_that_names_the_id_may_be_retried_whatever_else_it_asks_for() {
+    run(async {
+        let cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        cluster.shard_collection("test.h", doc! { "k": "hashed" }).await;
+        let docs: Vec<Bson> = (0..20).map(|i| doc! { "_id": i, "k": i, "n": 0 }.into()).collect();
+        c.ok(doc! { "insert": "h", "documents": docs }).await;
+        let retryable = |mut command: Document, number: i64| {
+            command.push("lsid", lsid(3));
+            command.push("txnNumber", number);
+            command
+        };
+        let update = |q: Document, upsert: bool| {
+            let one = doc! { "q": q, "u": { "$inc": { "n": 1 } }, "upsert": upsert };
+            doc! { "update": "h", "updates": vec![Bson::from(one)] }
+        };
+        for (number, q) in [(1, doc! { "_id": 7, "k": { "$gte": 0 } }), (2, doc! { "z": Bson::Null, "_id": 7 })] {
+            for _ in 0..2 {
+                let reply = c.ok(retryable(update(q.clone(), false), number)).await;
+                assert_eq!(reply.get("n").and_then(Bson::as_i64), Some(1), "{reply:?}");
+            }
+        }
+        assert_eq!(c.all(doc! { "find": "h", "filter": { "_id": 7 } }).await, [doc! { "_id": 7, "k": 7, "n": 2 }]);
+        let deletes = vec![Bson::from(doc! { "q": { "_id": 7, "no": 1 }, "limit": 1 })];
+        let reply = c.ok(retryable(doc! { "delete": "h", "deletes": deletes }, 3)).await;
+        assert_eq!(reply.get("n").and_then(Bson::as_i64), Some(0), "{reply:?}");
+        let reply = c.ok(retryable(update(doc! { "_id": 99 }, true), 4)).await;
+        assert!(format!("{reply:?}").contains("could not extract exact shard key"), "{reply:?}");
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
 fn a_transaction_that_writes_on_one_shard_may_read_on_all() {
     run(async {
         let cluster = Cluster::of(2, 1).await;

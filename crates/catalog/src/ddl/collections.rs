@@ -84,7 +84,7 @@ impl Catalog {
     }
 
     fn create_with_uuid(&self, ns: &Namespace, options: CollectionOptions, uuid: Uuid) -> Result<OpTime> {
-        self.check_not_dropping(ns)?;
+        self.check_may_come(ns)?;
         self.check_free(ns)?;
         let replicated = !ns.is_unreplicated();
         let mut unit = self.begin_unit(replicated)?;

@@ -6,5 +6,6 @@ pub(crate) mod conflict;
 pub(crate) mod drop_database;
 pub(crate) mod dropping;
 pub(crate) mod indexes;
+pub(crate) mod permit;
 pub(crate) mod rename;
 pub(crate) mod time_series;

@@ -1,6 +1,6 @@
 //! Drops in two phases (R-DROP-1): out of sight at once, off the disk when no rollback can reach the drop.
 use crate::testing::{World, ns};
-use pando_base::ErrorCode;
+use pando_base::{Error, ErrorCode, Namespace};
 use pando_bson::doc;
 use pando_storage::Backend;
 
@@ -66,6 +66,26 @@ fn the_rows_of_a_committed_drop_leave_the_disk() {
     assert!(table_bytes(&w) < 20_000, "{}", table_bytes(&w));
     let w = w.reopen_with(pando_storage::Options { backend: Backend::Lsm, ..Default::default() });
     assert!(w.catalog.lookup(&ns("db.c")).is_none());
+}
+
+#[test]
+fn nothing_is_created_that_may_not_be_by_the_time_of_its_lock() {
+    let w = World::new();
+    let may = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let asked = may.clone();
+    let judge = move |ns: &Namespace| match asked.load(std::sync::atomic::Ordering::Relaxed) {
+        true => Ok(()),
+        false => Err(Error::new(ErrorCode::StaleDbVersion, format!("not {ns}"))),
+    };
+    let permitted = w.catalog.permitted_by(crate::Permit::new(judge));
+    let create = |name: &str| w.run(permitted.create(&ns(name), Default::default()));
+    create("db.a").unwrap();
+    may.store(false, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(create("db.b").unwrap_err().code, ErrorCode::StaleDbVersion);
+    let implicit = w.run(permitted.write_lock_or_create(&ns("db.c"))).map(drop);
+    assert_eq!(implicit.unwrap_err().code, ErrorCode::StaleDbVersion);
+    w.run(permitted.write_lock_or_create(&ns("db.a"))).unwrap();
+    w.create("db.b", doc! {}).unwrap();
 }
 
 #[test]

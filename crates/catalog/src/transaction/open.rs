@@ -90,14 +90,16 @@ impl Catalog {
             options.collation = pando_index::full_collation(c)?;
         }
         crate::schema::names::check_creatable(ns)?;
-        self.check_not_dropping(ns)?;
+        self.check_may_come(ns)?;
         self.check_free(ns)?;
         if unit.created(ns).is_some() {
             let text = format!("Collection {ns} already exists.");
             return Err(Error::new(ErrorCode::NamespaceExists, text));
         }
         let coll = self.add_collection(unit, ns, self.new_uuid(), options, None)?;
-        unit.collected_mut()?.created.push(coll.clone());
+        let collected = unit.collected_mut()?;
+        collected.created.push(coll.clone());
+        collected.permits.extend(self.1.clone().map(|permit| (ns.clone(), permit)));
         Ok(coll)
     }
 
@@ -177,7 +179,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Commits. A collection that it made may have come into being elsewhere meanwhile: then it conflicts.
+    /// Commits. A collection that it made may have come into being elsewhere meanwhile, or may not come into being here any more: then it
+    /// conflicts.
     pub async fn commit_transaction(
         &self,
         mut unit: WriteUnit,
@@ -185,7 +188,9 @@ impl Catalog {
         id: TxnId,
         patience: Duration,
     ) -> Result<Committed> {
-        let created = std::mem::take(&mut unit.collected_mut()?.created);
+        let collected = unit.collected_mut()?;
+        let created = std::mem::take(&mut collected.created);
+        let permits = std::mem::take(&mut collected.permits);
         let mut databases: Vec<&str> = created.iter().map(|c| c.ns.db()).collect();
         databases.sort_unstable();
         databases.dedup();
@@ -199,6 +204,9 @@ impl Catalog {
         for coll in &created {
             self.check_not_dropping(&coll.ns)?;
             self.check_free(&coll.ns).map_err(|_| Error::write_conflict())?;
+        }
+        for (ns, permit) in &permits {
+            permit.check(ns).map_err(|_| Error::write_conflict())?;
         }
         let (done, created, collected) = unit.commit_collected(created, lsid, id.1)?;
         if !created.is_empty() {

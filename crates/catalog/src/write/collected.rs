@@ -1,7 +1,9 @@
 //! The operations of an open transaction, as its entries will tell them.
 
+use crate::ddl::permit::Permit;
 use crate::schema::collection::Collection;
 use crate::write::op::WriteOp;
+use pando_base::Namespace;
 use pando_bson::{DocBuf, DocBuilder};
 use pando_oplog::entry::Operation;
 use std::sync::Arc;
@@ -13,6 +15,8 @@ pub(crate) struct Collected {
     pub(crate) bytes: usize,
     /// Collections that the transaction made, as they are now.
     pub(crate) created: Vec<Arc<Collection>>,
+    /// Whether they may still come into being when it commits.
+    pub(crate) permits: Vec<(Namespace, Permit)>,
     /// Until it is committed or prepared.
     given_up: Option<GivenUp>,
 }
@@ -30,7 +34,8 @@ impl Drop for Collected {
 
 impl Collected {
     pub(crate) fn new(given_up: impl FnOnce(&[DocBuf]) + Send + 'static) -> Collected {
-        Collected { given_up: Some(Box::new(given_up)), ops: Vec::new(), bytes: 0, created: Vec::new() }
+        let given_up: Option<GivenUp> = Some(Box::new(given_up));
+        Collected { given_up, ops: Vec::new(), bytes: 0, created: Vec::new(), permits: Vec::new() }
     }
     /// It has been committed or prepared: what it wrote.
     pub(crate) fn ended(mut self) -> Vec<DocBuf> {

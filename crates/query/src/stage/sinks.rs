@@ -427,6 +427,27 @@ impl Sink {
         });
         b.finish()
     }
+    /// The collection that is written, by a command in `db`.
+    ///
+    /// # Errors
+    /// 31321 and 31320 (the databases of the server itself), 17385 and 31319 (its own collections), 73.
+    pub fn target(&self, db: &str) -> Result<Namespace> {
+        let (into, verb, codes) = match self {
+            Sink::Out(into) => (into, "Can't $out", (31321, 17385)),
+            Sink::Merge(merge) => (&merge.into, "Cannot $merge", (31320, 31319)),
+        };
+        let (db, coll) = (into.db.as_deref().unwrap_or(db), &into.coll);
+        if matches!(db, "admin" | "config" | "local") {
+            return Err(Error::location(codes.0, format!("{verb} to internal database: {db}")));
+        }
+        if coll.starts_with("system.") {
+            return Err(Error::location(codes.1, format!("{verb} to special collection: {coll}")));
+        }
+        Namespace::new(db, coll).map_err(|_| {
+            let text = format!("Invalid {} target namespace, {db}.{coll}", self.name());
+            Error::new(ErrorCode::InvalidNamespace, text)
+        })
+    }
     /// Refuses what may not be read so and written.
     pub fn check_level(&self, linearizable: bool, shown: &str) -> Result<()> {
         if !linearizable {

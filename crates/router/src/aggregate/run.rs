@@ -146,7 +146,7 @@ async fn attempt(
     asked: &Asked<'_>,
     elsewhere: bool,
 ) -> Result<Done> {
-    match cut_merge(asked.args.pipeline).filter(|_| asked.explains.is_none()) {
+    match cut_sink(asked).filter(|_| asked.explains.is_none()) {
         Some(cut) => merge(router, ctx, req, route, asked, cut, elsewhere).await,
         None => answer(router, ctx, req, route, asked, elsewhere).await,
     }
@@ -225,11 +225,17 @@ async fn told_by_a_shard(
     }
 }
 
-/// The stages before a `$merge`, and it alone.
-fn cut_merge(pipeline: &RawDoc) -> Option<(DocBuf, DocBuf)> {
-    let stages: Vec<&RawDoc> = pipeline.iter().filter_map(|e| e.value().as_doc()).collect();
+/// The stages before what writes, and it alone, where this router has to write: a `$merge`, whose documents may live on any shard, and an
+/// `$out` into another database, which may have another primary shard.
+fn cut_sink(asked: &Asked<'_>) -> Option<(DocBuf, DocBuf)> {
+    let stages: Vec<&RawDoc> = asked.args.pipeline.iter().filter_map(|e| e.value().as_doc()).collect();
     let (last, front) = stages.split_last()?;
-    (last.first()?.name() == "$merge").then(|| {
+    let is_ours = match last.first()?.name() {
+        "$merge" => true,
+        "$out" => last.get_path("$out.db").and_then(|v| v.as_str()).is_some_and(|db| db != asked.named.db()),
+        _ => false,
+    };
+    is_ours.then(|| {
         let array = |stages: &[&RawDoc]| {
             let mut a = ArrayBuilder::new();
             stages.iter().for_each(|stage| _ = a.raw_doc(stage));
@@ -249,11 +255,9 @@ async fn merge(
     (front, last): (DocBuf, DocBuf),
     elsewhere: bool,
 ) -> Result<Done> {
-    if ctx.read_concern.level() == ReadLevel::Linearizable {
-        let given = ctx.read_concern.shell_text();
-        let why = "$merge cannot be used with a 'linearizable' read concern level";
-        let text = format!("Command aggregate does not support {given} :: caused by :: {why}");
-        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    let level = &ctx.read_concern;
+    for sink in sinks_of(&last) {
+        sink.check_level(level.level() == ReadLevel::Linearizable, &level.shell_text())?;
     }
     let q = router.query_ctx(ctx, route.table.as_deref(), asked.args.collation, asked.args.let_vars)?;
     Pipeline::parse(asked.args.pipeline, &q)?;

@@ -15,7 +15,7 @@ use pando_bson::{DocBuf, DocBuilder, ElementType, RawDoc, Value};
 use pando_command::{OpCtx, Request};
 use pando_query::QueryCtx;
 use pando_query::collation::Collation;
-use pando_query::stage::{Into, Merge, Sink, WhenMatched, WhenNotMatched};
+use pando_query::stage::{Merge, Sink, WhenMatched, WhenNotMatched};
 use pando_request::{UpdateStatement, WriteArgs};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -32,29 +32,18 @@ pub(super) struct Writing<'a> {
     pub(super) q: &'a QueryCtx,
 }
 
-pub(super) fn target(into: &Into, db: &str) -> Result<Namespace> {
-    let db = into.db.as_deref().unwrap_or(db);
-    if matches!(db, "admin" | "config" | "local") {
-        return Err(Error::location(31320, format!("Cannot write results to internal database: {db}")));
-    }
-    Namespace::new(db, &into.coll)
-}
-
 impl Writing<'_> {
     pub(super) async fn run(&self, sink: Sink, mut results: RouterCursor) -> Result<()> {
+        let into = sink.target(self.asked.named.db())?;
         match sink {
             Sink::Merge(mut merge) => {
-                let into = target(&merge.into, self.asked.named.db())?;
                 self.find_out_on(&into, &mut merge).await?;
                 while let Some(batch) = self.next_batch(&mut results).await? {
                     self.merge(&into, &merge, &batch).await?;
                 }
                 Ok(())
             }
-            Sink::Out(into) => {
-                let into = target(&into, self.asked.named.db())?;
-                out::run(self, &into, &mut results).await
-            }
+            Sink::Out(_) => out::run(self, &into, &mut results).await,
         }
     }
     /// Nothing at the end.

@@ -59,6 +59,10 @@ pub(crate) struct Tries {
 }
 
 impl Tries {
+    /// How often it was routed again.
+    pub(crate) fn count(&self) -> u32 {
+        self.again
+    }
     /// Whether to route it once more; the caches know why.
     pub(crate) async fn again(&mut self, shards: &Shards, ctx: &OpCtx, route: &Route, e: &Error) -> bool {
         match of_error(e, route.ns.as_str()) {

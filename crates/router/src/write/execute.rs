@@ -104,9 +104,10 @@ impl Writes<'_> {
     ) -> Result<Batch> {
         let sizes = self.docs.iter().map(|doc| doc.byte_len()).collect();
         let mut batch = Batch::of_sizes(sizes, self.args.ordered);
-        let mut tries = Tries::default();
+        let (mut tries, mut rounds) = (Tries::default(), 0);
         while !batch.is_over() {
             ctx.check_interrupt()?;
+            rounds += 1;
             let settled = batch.settled();
             let route = shards.route_for_write(ctx, &self.ns).await?;
             let untouched = batch.has_done_nothing();
@@ -131,7 +132,8 @@ impl Writes<'_> {
                     if ctx.in_txn() {
                         return Err(e);
                     }
-                    batch.give_up(&e);
+                    let done = batch.settled();
+                    batch.give_up(&self.no_progress(tries.count(), done, rounds));
                 }
             }
         }
@@ -139,6 +141,15 @@ impl Writes<'_> {
             batch.outcome = Outcome::default();
         }
         Ok(batch)
+    }
+
+    /// Shards knew better again and again: clients are not told how.
+    fn no_progress(&self, tries: u32, done: usize, rounds: u32) -> Error {
+        let text = format!(
+            "no progress was made executing batch write op in {} after {tries} rounds ({done} ops completed in {rounds} rounds total)",
+            self.ns
+        );
+        Error::new(ErrorCode::NoProgressMade, text)
     }
 
     /// In a transaction one failure is that of the statement as a whole, and so it is where nothing else was tried.

@@ -4,13 +4,14 @@ use super::execute::Writes;
 use crate::remote::Shards;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::keystring::KeyBuilder;
-use pando_bson::{RawDoc, Value};
+use pando_bson::{DocBuilder, RawDoc, Value};
 use pando_command::OpCtx;
 use pando_metadata_cache::{Route, Target};
 use pando_query::matcher::Matcher;
 use pando_request::{DeleteStatement, UpdateStatement};
-use pando_routing::RoutingTable;
 use pando_routing::target::point_of;
+use pando_routing::{RoutingTable, ShardKey};
+use std::sync::LazyLock;
 
 /// The shard that a document belongs to.
 pub(crate) fn of_document(route: &Route, doc: &RawDoc) -> Result<Vec<Target>> {
@@ -30,19 +31,28 @@ pub(crate) fn of_point(table: &RoutingTable, matcher: Option<&Matcher>) -> Resul
     }
 }
 
-/// Only the `_id`, and what it equals.
-pub(crate) fn is_exact_id(filter: &RawDoc) -> bool {
-    let mut elems = filter.iter();
-    let (Some(id), None) = (elems.next(), elems.next()) else { return false };
-    id.name() == "_id"
-        && match id.value() {
-            Value::Document(d) => {
-                !d.first().is_some_and(|e| e.name().starts_with('$'))
-                    || d.elem("$eq").is_some() && d.count() == 1
-            }
-            Value::Regex { .. } | Value::Array(_) => false,
-            _ => true,
-        }
+/// Whether a filter says what the `_id` equals, by the collation that documents of the collection are told apart by: such a write of one
+/// document may be sent to several shards, whatever else the filter says.
+fn names_id(
+    shards: &Shards,
+    ctx: &OpCtx,
+    table: &RoutingTable,
+    (filter, collation, let_vars): (&RawDoc, Option<&RawDoc>, Option<&RawDoc>),
+) -> Result<bool> {
+    // Values of `_id` are unique as they are spelled, or by the collection's own collation: either tells one document.
+    let table = collation.map(|_| table);
+    let matcher = shards.condition(ctx, table, Some(filter), collation, let_vars);
+    matcher.map_or(Ok(false), |m| equals_id(&m))
+}
+
+fn equals_id(matcher: &Matcher) -> Result<bool> {
+    static ID: LazyLock<Option<ShardKey>> = LazyLock::new(|| {
+        let mut b = DocBuilder::new();
+        b.i32("_id", 1);
+        ShardKey::parse(&b.finish()).ok()
+    });
+    let Some(id) = &*ID else { return Ok(false) };
+    Ok(point_of(id, matcher, &mut KeyBuilder::default())?.is_some())
 }
 
 /// What is done to one document only, without saying where it is.
@@ -64,8 +74,7 @@ pub(crate) fn of_update(
         return Ok(Goes::To(vec![target]));
     }
     if s.upsert && s.multi {
-        let text = "Failed to target upsert by query :: could not extract exact shard key";
-        return Err(Error::new(ErrorCode::ShardKeyNotFound, text));
+        return Err(no_place_for_upsert());
     }
     let targets = route.concerned(matcher.as_ref());
     if s.multi {
@@ -84,7 +93,7 @@ pub(crate) fn of_update(
     {
         return of_document(route, new).map(Goes::To);
     }
-    match is_exact_id(s.filter) && s.collation.is_none() {
+    match names_id(shards, ctx, table, (s.filter, s.collation, s.let_vars))? {
         true => Ok(Goes::To(targets)),
         false => Ok(Goes::Anywhere),
     }
@@ -102,15 +111,18 @@ pub(crate) fn of_delete(
         return Ok(Goes::To(vec![target]));
     }
     let targets = route.concerned(matcher.as_ref());
-    let exact = is_exact_id(s.filter) && s.collation.is_none();
-    match s.multi || targets.len() == 1 || exact {
+    let may_be_many = s.multi || targets.len() == 1;
+    match may_be_many || names_id(shards, ctx, table, (s.filter, s.collation, s.let_vars))? {
         true => Ok(Goes::To(targets)),
         false => Ok(Goes::Anywhere),
     }
 }
 
-/// A retryable write of one document has to say where it is.
+/// A retryable write of one document has to say where it is, or is to be.
 pub(crate) fn needs_key(writes: &Writes<'_>, route: &Route, statement: &RawDoc) -> Error {
+    if statement.get("upsert").is_some_and(|v| v.is_truthy()) {
+        return no_place_for_upsert();
+    }
     let key = route.table.as_ref().map(|t| t.collection.key.pattern().to_string()).unwrap_or_default();
     match writes.command {
         "delete" => Error::new(
@@ -132,6 +144,11 @@ pub(crate) fn needs_key(writes: &Writes<'_>, route: &Route, statement: &RawDoc) 
     }
 }
 
+fn no_place_for_upsert() -> Error {
+    let text = "Failed to target upsert by query :: could not extract exact shard key";
+    Error::new(ErrorCode::ShardKeyNotFound, text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,16 +165,24 @@ mod tests {
     }
 
     #[test]
-    fn an_exact_id_is_one_value() {
+    fn an_exact_id_is_one_value_whatever_else_is_asked_for() {
         for (text, exact) in [
             (r#"{"_id": 1}"#, true),
             (r#"{"_id": {"a": 1}}"#, true),
             (r#"{"_id": {"$eq": 1}}"#, true),
+            (r#"{"_id": null}"#, true),
             (r#"{"_id": {"$gt": 1}}"#, false),
-            (r#"{"_id": 1, "x": 1}"#, false),
+            (r#"{"_id": [1]}"#, false),
+            (r#"{"_id": {"$in": [1, 2]}}"#, false),
+            (r#"{"_id": 1, "x": 1}"#, true),
+            (r#"{"x": {"$gt": 1}, "_id": "s"}"#, true),
+            (r#"{"$and": [{"_id": 1}, {"x": null}]}"#, true),
+            (r#"{"$or": [{"_id": 1}, {"x": null}]}"#, false),
+            (r#"{"_id.a": 1}"#, false),
             ("{}", false),
         ] {
-            assert_eq!(is_exact_id(&doc(text)), exact, "{text}");
+            let matcher = Matcher::parse(&doc(text), &Default::default()).unwrap();
+            assert_eq!(equals_id(&matcher).unwrap(), exact, "{text}");
         }
     }
 }

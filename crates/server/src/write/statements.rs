@@ -191,7 +191,7 @@ impl Writes {
                             let Some(found) = job.lookup.in_unit(target, job.coll, unit, position)? else {
                                 return Ok(None);
                             };
-                            let new = job.apply(unit, &op, &found, stmt_ids)?;
+                            let new = job.apply(unit, &op, &found, (stmt_ids, false))?;
                             job.ctx.before_commit(new.is_some() && op.session.is_some())?;
                             Ok(Some((new, found)))
                         })
@@ -254,7 +254,7 @@ impl Writes {
         let op = retry.op(s.bypass_validation);
         job.ctx.before_commit(op.session.is_some())?;
         // A router sent it by what the query names; the update may have made another key of it.
-        check_stays_here(job.coll, &doc)?;
+        check_stays_here(job.ctx, job.coll, &doc, false)?;
         let last = self.reads.access.insert_final(job.ctx, &op, job.coll, &doc, stmt_ids).await?;
         let id = doc.get("_id").map_or(Bson::Null, Bson::from);
         if last.is_null() {
@@ -445,7 +445,7 @@ impl Job<'_> {
         let Some(found) = self.lookup.record_in_unit(rid, self.coll, unit, position)? else {
             return Ok(None);
         };
-        Ok(Some(self.apply(unit, op, &found, &[])?.is_some()))
+        Ok(Some(self.apply(unit, op, &found, (&[], true))?.is_some()))
     }
 
     /// Applies the update inside `unit`; `None` when it changes nothing.
@@ -454,7 +454,7 @@ impl Job<'_> {
         unit: &mut WriteUnit,
         op: &WriteOp<'_>,
         found: &Found,
-        stmt_ids: &[i32],
+        (stmt_ids, multi): (&[i32], bool),
     ) -> Result<Option<DocBuf>> {
         let old = RawDoc::trusted(&found.doc);
         let outcome = self.plan.apply(old, found.details)?;
@@ -465,14 +465,15 @@ impl Job<'_> {
             LogForm::Replacement => UpdateForm::Replacement,
             LogForm::Delta(diff) => UpdateForm::Diff(diff),
         };
-        check_stays_here(self.coll, &outcome.new_doc)?;
+        check_stays_here(self.ctx, self.coll, &outcome.new_doc, multi)?;
         unit.update(op, self.coll, &found.rid, old, &outcome.new_doc, form, stmt_ids)?;
         Ok(Some(outcome.new_doc))
     }
 }
 
-/// A document whose shard key changes may belong to another shard from then on. To move it there takes a transaction of both.
-fn check_stays_here(coll: &WriteAcquisition, new: &RawDoc) -> Result<()> {
+/// A document whose shard key changes may belong to another shard from then on. To move it there takes a transaction of both, so a command
+/// without a transaction number, or for several documents, may not ask for it.
+fn check_stays_here(ctx: &OpCtx, coll: &WriteAcquisition, new: &RawDoc, multi: bool) -> Result<()> {
     let Some(key) = coll.shard_key() else { return Ok(()) };
     if let Some(field) = key.array_in(new) {
         let text = format!(
@@ -480,12 +481,19 @@ fn check_stays_here(coll: &WriteAcquisition, new: &RawDoc) -> Result<()> {
         );
         return Err(Error::new(ErrorCode::NotSingleValueField, text));
     }
-    match coll.owned() {
-        Some(owned) if !owned.owns(new) => Err(Error::new(
-            ErrorCode::WouldChangeOwningShard,
-            "The document's shard key belongs to another shard after this update; to move it there is not supported by this \
-             server",
-        )),
-        _ => Ok(()),
+    if coll.owned().is_none_or(|owned| owned.owns(new)) {
+        return Ok(());
     }
+    let (code, text) = if multi {
+        (ErrorCode::InvalidOptions, "Multi-update operations are not allowed when updating the shard key field.")
+    } else if ctx.txn_number.is_none() {
+        let text =
+            "Must run update to shard key field in a multi-statement transaction or with retryWrites: true.";
+        (ErrorCode::IllegalOperation, text)
+    } else {
+        let text = "The document's shard key belongs to another shard after this update; to move it there is not supported by \
+                    this server";
+        (ErrorCode::WouldChangeOwningShard, text)
+    };
+    Err(Error::new(code, text))
 }

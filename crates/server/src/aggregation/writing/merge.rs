@@ -1,6 +1,6 @@
 //! `$merge`: the results change a collection, one by one.
 
-use super::{Rows, Writing, insert_rows, is_internal, while_running};
+use super::{Rows, Writing, insert_rows, while_running};
 use crate::object_id::new_object_id;
 use crate::write::Writes;
 use crate::write::writes::Retry;
@@ -9,7 +9,7 @@ use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, ElementType, RawDoc, Value};
 use pando_command::{OpCtx, Request};
 use pando_query::QueryCtx;
-use pando_query::stage::{Into, Merge, Row, WhenMatched, WhenNotMatched};
+use pando_query::stage::{Merge, Row, WhenMatched, WhenNotMatched};
 use pando_request::UpdateStatement;
 
 /// 51183 unless an index makes the `on` fields unique.
@@ -37,22 +37,6 @@ pub(super) fn check_unique(access: &Access, into: &Namespace, m: &Merge, q: &Que
         return Ok(());
     }
     Err(Error::location(51183, "Cannot find index to verify that join fields will be unique"))
-}
-
-pub(super) fn merge_target(into: &Into, db: &str) -> Result<Namespace> {
-    let db = into.db.as_deref().unwrap_or(db);
-    if is_internal(db) {
-        return Err(Error::location(31320, format!("Cannot $merge to internal database: {db}")));
-    }
-    if into.coll.starts_with("system.") {
-        return Err(Error::location(31319, format!("Cannot $merge to special collection: {}", into.coll)));
-    }
-    Namespace::new(db, &into.coll).map_err(|_| {
-        Error::new(
-            ErrorCode::InvalidNamespace,
-            format!("Invalid $merge target namespace, {db}.{}", into.coll),
-        )
-    })
 }
 
 /// A `$merge` being carried out.

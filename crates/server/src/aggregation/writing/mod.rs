@@ -11,8 +11,8 @@ use super::{Aggregation, Aggregations};
 use crate::cursors::body::CursorBody;
 use crate::cursors::pipeline::{ERROR_CONTEXT, PipelineCursor, Turn};
 use crate::write::Writes;
-use merge::{MergeJob, check_unique, merge_target};
-use out::{Out, out_target};
+use merge::{MergeJob, check_unique};
+use out::Out;
 use pando_access::{Access, WriteAcquisition, WriteOp};
 use pando_base::{Error, ErrorCode, Namespace, Result, limits};
 use pando_bson::RawDoc;
@@ -59,14 +59,14 @@ impl Rows<'_> {
 pub(super) fn check_targets(access: &Access, db: &str, pipeline: &RawDoc, q: &QueryCtx) -> Result<()> {
     for sink in sinks_of(pipeline) {
         match &sink {
-            Sink::Out(into) => drop(out_target(into, db)?),
+            Sink::Out(_) => {}
             Sink::Merge(m) => {
                 if let Ok(into) = Namespace::new(m.into.db.as_deref().unwrap_or(db), &m.into.coll) {
                     check_unique(access, &into, m, q)?;
                 }
-                merge_target(&m.into, db)?;
             }
         }
+        sink.target(db)?;
     }
     Ok(())
 }
@@ -91,10 +91,7 @@ impl Writing<'_> {
         if member.is_replicated() && !member.is_primary() {
             return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
         }
-        let into = match &self.sink {
-            Sink::Out(into) => out_target(into, req.db)?,
-            Sink::Merge(m) => merge_target(&m.into, req.db)?,
-        };
+        let into = self.sink.target(req.db)?;
         if let Sink::Merge(m) = &self.sink {
             check_unique(&writes.reads.access, &into, m, agg.ctx())?;
         }
@@ -140,8 +137,4 @@ async fn insert_rows(
     ctx.wrote(done.last);
     metrics.documents.inserted.add(done.n as u64);
     done.errors.into_iter().next().map_or(Ok(()), |(_, e)| Err(e))
-}
-
-fn is_internal(db: &str) -> bool {
-    matches!(db, "admin" | "config" | "local")
 }

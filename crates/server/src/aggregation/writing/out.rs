@@ -1,12 +1,11 @@
 //! `$out`: the results become a collection.
 
-use super::{Rows, insert_rows, is_internal, while_running};
+use super::{Rows, insert_rows, while_running};
 use crate::write::Writes;
 use pando_access::{Collection, CollectionOptions, Missing, Named, WriteOp, is_a_view};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{DocBuf, RawDoc};
 use pando_command::OpCtx;
-use pando_query::stage::Into;
 use std::sync::Arc;
 
 /// An `$out` being carried out.
@@ -99,17 +98,4 @@ impl Out<'_> {
 
 fn index_specs(c: &Collection) -> Vec<DocBuf> {
     c.ready_indexes().iter().filter(|i| !i.spec.is_id_index()).map(|i| i.spec.doc.clone()).collect()
-}
-
-pub(super) fn out_target(into: &Into, db: &str) -> Result<Namespace> {
-    let db = into.db.as_deref().unwrap_or(db);
-    if is_internal(db) {
-        return Err(Error::location(31321, format!("Can't $out to internal database: {db}")));
-    }
-    if into.coll.starts_with("system.") {
-        return Err(Error::location(17385, format!("Can't $out to special collection: {}", into.coll)));
-    }
-    Namespace::new(db, &into.coll).map_err(|_| {
-        Error::new(ErrorCode::InvalidNamespace, format!("Invalid $out target namespace, {db}.{}", into.coll))
-    })
 }

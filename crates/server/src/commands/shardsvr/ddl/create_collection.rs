@@ -12,6 +12,7 @@ use pando_metadata_cache::Ask;
 use pando_routing::initial::Beginning;
 use pando_routing::zones::{ZoneRange, Zones};
 use pando_routing::{Chunk, CollectionEntry, Generation, ShardId, ShardKey};
+use pando_shard::metadata::KnownDatabase;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -66,6 +67,7 @@ impl<'a> Wanted<'a> {
 impl Ddl<'_> {
     /// Whether the collection can be sharded so: nothing, or `{already: {collectionVersion, collectionUUID}}` where it is.
     pub(super) async fn check_create(&self, wanted: &Wanted<'_>) -> Result<DocBuf> {
+        self.check_database_is_here(wanted.ns.db()).await?;
         self.sharding.refresh_anew(&wanted.ns).await?;
         let mut b = DocBuilder::new();
         match self.sharding.metadata.known(&wanted.ns).table() {
@@ -79,6 +81,18 @@ impl Ddl<'_> {
             None => drop(self.own_collection(wanted)?),
         }
         Ok(b.finish())
+    }
+
+    /// The database may have gone while this definition waited for its locks. `config` is everybody's.
+    async fn check_database_is_here(&self, db: &str) -> Result<()> {
+        if db == "config" {
+            return Ok(());
+        }
+        self.sharding.refresh_database_anew(db).await?;
+        match self.sharding.metadata.known_database(db) {
+            Some(KnownDatabase::Here(_)) => Ok(()),
+            _ => Err(Error::new(ErrorCode::NamespaceNotFound, format!("database {db} not found"))),
+        }
     }
 
     /// Makes collection and index here, and decides what the collection will be: `{collection, chunks, options, indexes, shards}`. Nobody
