@@ -1,0 +1,13 @@
+//! A cluster as its clients see it, through routers: by subject, in one binary. `cargo test -p pando-router --test it migrations::` runs those of one
+//! folder.
+
+mod balancer;
+mod cluster;
+mod generated;
+mod leftovers;
+mod logins;
+mod migrations;
+mod recorded_answers;
+mod rows;
+mod sessions;
+mod tools;

@@ -1,0 +1,47 @@
+//! A server as its clients see it: commands by subject, alone and in sets ([`sets`]). All of it is one binary, since each one takes longer to link
+//! than to run: `cargo test -p pando-server --test it cursors::` runs those of one file.
+
+mod audit;
+mod change_streams;
+mod commands;
+mod compat;
+mod config_server;
+mod cursors;
+mod definitions;
+mod explain;
+mod fail_points;
+mod hostile;
+mod locks;
+mod memory;
+mod metas;
+mod not_utf8;
+mod oplog;
+mod oplog_bound;
+mod order_of_mistakes;
+mod plans;
+mod prepared;
+mod principals;
+mod privileges;
+mod real_figures;
+mod replayed;
+mod retries;
+mod scripts;
+mod server_status;
+mod sets;
+mod settings;
+mod sharded_definitions;
+mod small_commands;
+mod stage_figures;
+mod standalone;
+mod straight_line;
+mod sub_pipelines;
+mod time_series;
+mod time_series_compressed;
+mod time_series_queries;
+mod transaction_answers;
+mod transactions;
+mod upkeep;
+mod virtual_collections;
+mod write_concerns;
+mod writing_stages;
+mod younger_indexes;
