@@ -14,6 +14,7 @@ use pando_command::{Instance, Node, OpCtx, Registry};
 use pando_env::sync::Notify;
 use pando_logins::Logins;
 use pando_metadata_cache::{TimeKeys, Times};
+use pando_metrics::Source;
 use pando_session::Sessions;
 use pando_session::Spills;
 use pando_session::cursors::Cursors;
@@ -70,6 +71,8 @@ impl Router {
     pub(crate) fn register_metrics(self: &Arc<Self>) {
         let registry = &self.instance.registry;
         registry.asked("security", self, |router, to| router.logins.counts.collect(to));
+        registry.asked("metrics.commands", self, |router, to| router.registry.collect(to));
+        registry.asked("metrics.cursor", self, |router, to| router.cursors.stats().collect(to));
         registry.asked("metrics.tls", self, |router, to| pando_logins::status::collect(&router.logins, to));
     }
     /// What whoever asks may do; `None` where nobody has to log in.

@@ -660,7 +660,8 @@ fn results_become_a_collection_of_another_database_wherever_that_is() {
         c.ok(doc! { "insert": "from", "documents": docs }).await;
         cluster.shard_collection("far.sharded", doc! { "_id": 1 }).await;
         let out = |db: &str, coll: &str| {
-            let stages = vec![doc! { "$match": { "_id": { "$lt": 3 } } }, doc! { "$out": { "db": db, "coll": coll } }];
+            let stages =
+                vec![doc! { "$match": { "_id": { "$lt": 3 } } }, doc! { "$out": { "db": db, "coll": coll } }];
             let stages: Vec<Bson> = stages.into_iter().map(Bson::from).collect();
             doc! { "aggregate": "from", "pipeline": stages, "cursor": {} }
         };
@@ -670,7 +671,8 @@ fn results_become_a_collection_of_another_database_wherever_that_is() {
                 assert_eq!(c.all(doc! { "find": "to", "$db": db }).await.len(), 3, "{db}");
             }
         }
-        for (db, coll, code) in [("far", "sharded", 28769), ("admin", "x", 31321), ("far", "system.x", 17385)] {
+        for (db, coll, code) in [("far", "sharded", 28769), ("admin", "x", 31321), ("far", "system.x", 17385)]
+        {
             let (got, text) = c.err(out(db, coll)).await;
             assert_eq!(got, code, "{db}.{coll}: {text}");
         }

@@ -118,13 +118,18 @@ fn a_write_that_names_the_id_may_be_retried_whatever_else_it_asks_for() {
             let one = doc! { "q": q, "u": { "$inc": { "n": 1 } }, "upsert": upsert };
             doc! { "update": "h", "updates": vec![Bson::from(one)] }
         };
-        for (number, q) in [(1, doc! { "_id": 7, "k": { "$gte": 0 } }), (2, doc! { "z": Bson::Null, "_id": 7 })] {
+        for (number, q) in
+            [(1, doc! { "_id": 7, "k": { "$gte": 0 } }), (2, doc! { "z": Bson::Null, "_id": 7 })]
+        {
             for _ in 0..2 {
                 let reply = c.ok(retryable(update(q.clone(), false), number)).await;
                 assert_eq!(reply.get("n").and_then(Bson::as_i64), Some(1), "{reply:?}");
             }
         }
-        assert_eq!(c.all(doc! { "find": "h", "filter": { "_id": 7 } }).await, [doc! { "_id": 7, "k": 7, "n": 2 }]);
+        assert_eq!(
+            c.all(doc! { "find": "h", "filter": { "_id": 7 } }).await,
+            [doc! { "_id": 7, "k": 7, "n": 2 }]
+        );
         let deletes = vec![Bson::from(doc! { "q": { "_id": 7, "no": 1 }, "limit": 1 })];
         let reply = c.ok(retryable(doc! { "delete": "h", "deletes": deletes }, 3)).await;
         assert_eq!(reply.get("n").and_then(Bson::as_i64), Some(0), "{reply:?}");

@@ -205,6 +205,27 @@ fn what_shards_have_is_compared_with_what_the_config_servers_say() {
 }
 
 #[test]
+fn a_router_counts_its_commands_and_its_open_cursors() {
+    run(async {
+        let cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        cluster.shard_collection("test.c", doc! { "_id": "hashed" }).await;
+        fill(&mut c, "c", 20).await;
+        c.ok(doc! { "find": "c", "batchSize": 2 }).await;
+        let status = c.admin(doc! { "serverStatus": 1 }).await;
+        let at = |path: &[&str]| {
+            let found =
+                path.iter().try_fold(Bson::from(status.clone()), |d, name| d.as_doc()?.get(name).cloned());
+            found.and_then(|n| n.as_i64()).unwrap_or(-1)
+        };
+        assert_eq!(at(&["metrics", "cursor", "open", "total"]), 1, "{status:?}");
+        assert_eq!(at(&["metrics", "cursor", "totalOpened"]), 1, "{status:?}");
+        assert_eq!(at(&["metrics", "commands", "find", "total"]), 1, "{status:?}");
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
 fn parts_of_a_router_say_as_much_as_they_are_told_to() {
     run(async {
         let cluster = Cluster::of(1, 1).await;

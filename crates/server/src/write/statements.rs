@@ -485,7 +485,10 @@ fn check_stays_here(ctx: &OpCtx, coll: &WriteAcquisition, new: &RawDoc, multi: b
         return Ok(());
     }
     let (code, text) = if multi {
-        (ErrorCode::InvalidOptions, "Multi-update operations are not allowed when updating the shard key field.")
+        (
+            ErrorCode::InvalidOptions,
+            "Multi-update operations are not allowed when updating the shard key field.",
+        )
     } else if ctx.txn_number.is_none() {
         let text =
             "Must run update to shard key field in a multi-statement transaction or with retryWrites: true.";

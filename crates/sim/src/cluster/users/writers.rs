@@ -15,6 +15,9 @@ use std::sync::{Arc, Mutex};
 const STATEMENTS_MAX: u64 = 4;
 /// Of so many writes one is a transaction.
 const TRANSACTION_ONE_IN: u64 = 4;
+/// Of so many pauses within a transaction one is a long one, and how long that is.
+const LONG_ONE_IN: u64 = 4;
+const LONG_PAUSES: u64 = 6;
 
 pub(crate) async fn run(place: Place, spaces: Arc<Mutex<Spaces>>) {
     let user = place.user;
@@ -55,7 +58,11 @@ async fn transaction(c: &mut Caller, session: &mut Session, n: &mut i64, spaces:
             }
             None => return,
         }
-        c.pause().await;
+        // Some stay open long enough for whole definitions to pass.
+        let pauses = if c.below(LONG_ONE_IN) == 0 { LONG_PAUSES } else { 1 };
+        for _ in 0..pauses {
+            c.pause().await;
+        }
     }
     if let Ended::Committed(at) = session.commit(c).await {
         let mut spaces = lock(spaces);
