@@ -16,12 +16,12 @@ fn once(seed: u64) -> Report {
 }
 
 #[test]
-fn rules_and_promises_hold_over_three_seeds() {
-    let reports: Vec<Report> = (1..=3).map(once).collect();
+fn rules_and_promises_hold_over_two_seeds() {
+    let reports: Vec<Report> = (1..=2).map(once).collect();
     let sum = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>();
-    assert!(sum(|r| r.users.documents.inserted) > 60 && sum(|r| r.users.documents.scans) > 30, "{reports:?}");
-    assert!(sum(|r| r.users.definitions.sharded) > 5 && sum(|r| r.users.looks) > 30, "{reports:?}");
-    assert!(sum(|r| r.users.transfers) > 10 && sum(|r| r.users.acknowledged) > 30, "{reports:?}");
+    assert!(sum(|r| r.users.documents.inserted) > 40 && sum(|r| r.users.documents.scans) > 20, "{reports:?}");
+    assert!(sum(|r| r.users.definitions.sharded) > 3 && sum(|r| r.users.looks) > 20, "{reports:?}");
+    assert!(sum(|r| r.users.transfers) > 6 && sum(|r| r.users.acknowledged) > 20, "{reports:?}");
 }
 
 #[test]

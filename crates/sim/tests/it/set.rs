@@ -15,18 +15,16 @@ fn once(seed: u64) -> Report {
 }
 
 #[test]
-fn rules_and_promises_hold_over_twenty_seeds() {
-    let reports: Vec<Report> = (1..=20).map(once).collect();
+fn rules_and_promises_hold_over_eight_seeds() {
+    let reports: Vec<Report> = (1..=8).map(once).collect();
     let sum = |of: fn(&Report) -> u64| reports.iter().map(of).sum::<u64>();
-    assert!(sum(|r| r.elections) > 30 && sum(|r| r.acknowledged as u64) > 1000, "{reports:?}");
-    assert!(sum(|r| r.transfers as u64) > 300, "{reports:?}");
+    assert!(sum(|r| r.elections) > 12 && sum(|r| r.acknowledged as u64) > 400, "{reports:?}");
+    assert!(sum(|r| r.transfers as u64) > 120, "{reports:?}");
     // Two for each set at its beginning, and new machines.
-    assert!(sum(|r| r.initial_syncs) > 45, "{reports:?}");
+    assert!(sum(|r| r.initial_syncs) > 18, "{reports:?}");
 }
 
 #[test]
 fn a_seed_repeats_event_for_event() {
-    for seed in [3, 4] {
-        assert_eq!(once(seed), once(seed));
-    }
+    assert_eq!(once(9), once(9));
 }
