@@ -132,6 +132,8 @@ impl Writes<'_> {
                     if ctx.in_txn() {
                         return Err(e);
                     }
+                    // Whose time is up, or who is killed, is told that.
+                    ctx.check_interrupt()?;
                     let done = batch.settled();
                     batch.give_up(&self.no_progress(tries.count(), done, rounds));
                 }

@@ -111,8 +111,8 @@ pub(crate) fn of_delete(
         return Ok(Goes::To(vec![target]));
     }
     let targets = route.concerned(matcher.as_ref());
-    let may_be_many = s.multi || targets.len() == 1;
-    match may_be_many || names_id(shards, ctx, table, (s.filter, s.collation, s.let_vars))? {
+    let is_told = s.multi || targets.len() == 1;
+    match is_told || names_id(shards, ctx, table, (s.filter, s.collation, s.let_vars))? {
         true => Ok(Goes::To(targets)),
         false => Ok(Goes::Anywhere),
     }

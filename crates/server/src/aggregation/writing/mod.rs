@@ -58,13 +58,10 @@ impl Rows<'_> {
 /// What is wrong with the targets of a pipeline's sinks, wherever they stand. They are looked at while stages are parsed.
 pub(super) fn check_targets(access: &Access, db: &str, pipeline: &RawDoc, q: &QueryCtx) -> Result<()> {
     for sink in sinks_of(pipeline) {
-        match &sink {
-            Sink::Out(_) => {}
-            Sink::Merge(m) => {
-                if let Ok(into) = Namespace::new(m.into.db.as_deref().unwrap_or(db), &m.into.coll) {
-                    check_unique(access, &into, m, q)?;
-                }
-            }
+        if let Sink::Merge(m) = &sink
+            && let Ok(into) = Namespace::new(m.into.db.as_deref().unwrap_or(db), &m.into.coll)
+        {
+            check_unique(access, &into, m, q)?;
         }
         sink.target(db)?;
     }
