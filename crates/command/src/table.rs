@@ -58,6 +58,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_configsvrCommitDropCollection" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrCommitDropDatabase" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrCommitMovePrimary" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
+    "_configsvrCommitRefineCollectionShardKey" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrCommitReshardCollection" [] (ADMIN_ONLY) - [C] (internal) "sharding";
     "_configsvrCommitShardCollection" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrConfigureCollectionBalancing" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
@@ -120,7 +121,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_shardsvrMovePrimary" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
     "_shardsvrMoveRange" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
     "_shardsvrParticipantBlock" [] (NONE) - [S] (internal) "sharding";
-    "_shardsvrRefineCollectionShardKey" [] (NONE) - [S] (internal) "sharding";
+    "_shardsvrRefineCollectionShardKey" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrRenameCollection" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrRenameCollectionParticipant" [] (NONE) - [S] (internal) "sharding";
     "_shardsvrRenameCollectionParticipantUnblock" [] (NONE) - [S] (internal) "sharding";
@@ -129,6 +130,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_shardsvrSetAllowMigrations" [] (NONE) - [S] (internal) "sharding";
     "_shardsvrSetClusterParameter" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrSetUserWriteBlockMode" [] (ADMIN_ONLY) - [S] (internal) "sharding";
+    "_shardsvrValidateShardKeyCandidate" [] (WRITE) - [S] (internal) "sharding";
     "_transferMods" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "abortReshardCollection" [] (ADMIN_ONLY) - [R] (login) "sharding";
     "abortShardSplit" [] (ADMIN_ONLY) - [D] (internal) "serverless";

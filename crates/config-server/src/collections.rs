@@ -37,9 +37,7 @@ impl CatalogManager {
         if let Some(there) = metadata.stored(&entry.ns)? {
             return same_as(&there.table, &entry);
         }
-        if let Some(newest) = self.fence(&entry.ns)?.filter(|at| *at >= entry.generation.timestamp) {
-            return Err(too_old(&entry.ns, entry.generation.timestamp, newest));
-        }
+        self.check_not_fenced(&entry.ns, entry.generation.timestamp)?;
         // `config` is everybody's and nobody's.
         if name.db() != "config" && metadata.database(name.db())?.is_none() {
             let text = format!("database {} not found", name.db());
@@ -136,12 +134,19 @@ impl CatalogManager {
 const FENCES: &str = "ddl_fences";
 
 impl CatalogManager {
-    /// The newest definition of a name that took a sharded collection away.
+    /// 225 where a newer definition of the name was here, or this one was given up.
+    pub(crate) fn check_not_fenced(&self, of: &str, at: Timestamp) -> Result<()> {
+        match self.fence(of)?.filter(|newest| *newest >= at) {
+            Some(newest) => Err(too_old(of, at, newest)),
+            None => Ok(()),
+        }
+    }
+    /// The newest definition of a name that took a sharded collection away, or was given up.
     fn fence(&self, of: &str) -> Result<Option<Timestamp>> {
         Ok(self.internal.named(&ns(FENCES), of)?.as_deref().and_then(fence_of))
     }
     /// The change that makes it at least `at`.
-    fn fenced(&self, of: &str, at: Timestamp) -> Result<Option<Change>> {
+    pub(crate) fn fenced(&self, of: &str, at: Timestamp) -> Result<Option<Change>> {
         let was = self.internal.named(&ns(FENCES), of)?;
         let mut now = DocBuilder::new();
         now.str("_id", of).timestamp("timestamp", at);

@@ -104,6 +104,10 @@ impl Stored {
     pub(crate) fn entry(&self) -> &CollectionEntry {
         &self.table.collection
     }
+    /// All of them, in order.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = &DocBuf> {
+        self.chunks.values()
+    }
     /// The stored chunk with this lower bound.
     pub(crate) fn chunk(&self, min: &RawDoc) -> Option<&DocBuf> {
         self.chunks.get(&self.entry().key.key_of_bound(min).ok()?)

@@ -44,6 +44,7 @@ pub mod migration;
 pub mod move_range;
 pub mod mutants;
 pub mod receive_range;
+pub mod refine_shard_key;
 pub mod retry;
 pub mod running;
 pub mod table;

@@ -31,8 +31,13 @@ impl Sharding {
 /// Whether an index finds documents by the key.
 pub(crate) fn serves(index: &Index, key: &ShardKey) -> bool {
     let spec = &index.spec;
-    let mut fields = spec.key.iter();
-    let begins = key.pattern().iter().all(|k| {
+    let all = spec.partial.is_none() && !spec.sparse && spec.collation.is_none() && !index.is_multikey();
+    all && begins_with(index, key)
+}
+/// Whether the fields of the key are an index's first ones.
+pub(crate) fn begins_with(index: &Index, key: &ShardKey) -> bool {
+    let mut fields = index.spec.key.iter();
+    key.pattern().iter().all(|k| {
         fields.next().is_some_and(|e| {
             e.name() == k.name()
                 && match (e.value(), k.value()) {
@@ -40,8 +45,12 @@ pub(crate) fn serves(index: &Index, key: &ShardKey) -> bool {
                     (a, b) => a.is_number() && b.is_number(),
                 }
         })
-    });
-    begins && spec.partial.is_none() && !spec.sparse && spec.collation.is_none() && !index.is_multikey()
+    })
+}
+/// Whether they have the same directions there.
+pub(crate) fn ascends_as(index: &Index, key: &ShardKey) -> bool {
+    let falls = |v: Value<'_>| v.as_f64().is_some_and(|n| n < 0.0);
+    key.pattern().iter().zip(index.spec.key.iter()).all(|(k, e)| falls(k.value()) == falls(e.value()))
 }
 
 /// What `dropIndexes: "*"` drops of a sharded collection.

@@ -3,7 +3,7 @@
 
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
-use pando_workflows::{Target, create_collection, drop_collection, drop_sharded_database};
+use pando_workflows::{Target, create_collection, drop_collection, drop_sharded_database, refine_shard_key};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -50,6 +50,8 @@ pub(crate) struct Model {
     pub(crate) asked: [u32; 2],
     /// The database's entry: which one of its name it is.
     pub(crate) database: Option<i64>,
+    /// Its key is the longer one.
+    pub(crate) refined: bool,
     /// Whenever something is gone, somebody makes it anew at once.
     pub(crate) eager: bool,
     /// Definitions of this shard, made and unmade: (what was done, calls before it).
@@ -141,8 +143,21 @@ impl Model {
                 self.here.clear();
                 Ok(DocBuf::default())
             }
+            refine_shard_key::LOOK if self.mood == Mood::CheckFails => refuse(ErrorCode::InvalidOptions),
+            refine_shard_key::LOOK => Ok(self.look_at_key(name)),
             other => panic!("no step: {other}"),
         }
+    }
+    /// A collection whose key was refined has another generation under the same UUID.
+    fn look_at_key(&mut self, ns: &str) -> DocBuf {
+        let mut b = DocBuilder::new();
+        let there = self.entries.get(ns).map(|(_, at)| *at);
+        if let Some(old) = there.filter(|_| self.mood != Mood::IsThereAlready && !self.refined) {
+            let now = self.next();
+            b.doc("commit", |d| _ = d.timestamp("oldTimestamp", old).timestamp("timestamp", now));
+            b.array("shards", |list| SHARDS.iter().for_each(|s| _ = list.str(s)));
+        }
+        b.finish()
     }
     fn make(&mut self, ns: &str) -> DocBuf {
         let now = self.next();
@@ -205,6 +220,7 @@ impl Model {
             self.numbers[i].insert(name.clone(), at);
         }
         match command {
+            "_shardsvrValidateShardKeyCandidate" => {}
             "_shardsvrCreateCollectionParticipant" => {
                 let made = (its_uuid(body, "collectionUUID"), number(body).unwrap_or_default());
                 self.there[i].insert(name, made);
@@ -245,7 +261,42 @@ impl Model {
                 }
                 Ok(DocBuf::default())
             }
+            "_configsvrCommitRefineCollectionShardKey" => self.commit_refine(body),
             other => panic!("no command: {other}"),
+        }
+    }
+    fn commit_refine(&mut self, body: &RawDoc) -> Result<DocBuf> {
+        let ns = body.first().and_then(|e| e.value().as_str().map(str::to_owned)).expect("a name");
+        let now = number(body).expect("a number");
+        let old = match body.get("oldTimestamp") {
+            Some(Value::Timestamp(at)) => at,
+            other => panic!("no generation: {other:?}"),
+        };
+        let made = self.entries.get(&ns).is_some_and(|(_, at)| *at == now);
+        if body.get("giveUp").is_some() {
+            if !made {
+                let fence = self.fences.entry(ns).or_default();
+                *fence = (*fence).max(now);
+            }
+            let mut b = DocBuilder::new();
+            b.bool("made", made);
+            return Ok(b.finish());
+        }
+        if made {
+            return Ok(DocBuf::default());
+        }
+        if self.fences.get(&ns).is_some_and(|fence| *fence >= now) {
+            return too_old();
+        }
+        match self.entries.get_mut(&ns) {
+            _ if self.mood == Mood::ConfigRefuses => return refuse(ErrorCode::BadValue),
+            Some((_, at)) if *at == old => *at = now,
+            _ => return refuse(ErrorCode::StaleEpoch),
+        }
+        self.refined = true;
+        match self.mood {
+            Mood::ConfigCommitsAndComplains => refuse(ErrorCode::WriteConcernFailed),
+            _ => Ok(DocBuf::default()),
         }
     }
     fn commit_shard(&mut self, body: &RawDoc) -> Result<DocBuf> {

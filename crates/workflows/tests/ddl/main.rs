@@ -4,3 +4,4 @@ mod cluster;
 mod create_collection;
 mod drop_collection;
 mod drop_sharded_database;
+mod refine_shard_key;

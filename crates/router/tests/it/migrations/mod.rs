@@ -6,6 +6,7 @@ mod commands;
 mod definitions;
 mod histories;
 mod readers;
+mod refine_shard_key;
 
 use pando_bson::{Bson, Document, doc};
 use pando_testserver::{Client, Cluster, pause, run, spawn};

@@ -251,7 +251,7 @@ fn already(there: &CollectionEntry, wanted: &Wanted<'_>) -> Result<Uuid> {
 }
 
 /// Nobody could tell that two documents on two shards are equal.
-fn check_unique_index(ns: &Namespace, index: &Index, key: &ShardKey) -> Result<()> {
+pub(super) fn check_unique_index(ns: &Namespace, index: &Index, key: &ShardKey) -> Result<()> {
     let of_index = &index.spec.key;
     let mut fields = of_index.iter();
     let is_prefix = key

@@ -10,7 +10,7 @@
 //! on the next primary, whoever waits for it.
 //!
 //! * [`coordinate`] — the command that begins one, or joins it, and waits for its result;
-//! * [`steps`], [`create_collection`], [`drop_database`] — what this shard does for them;
+//! * [`steps`], [`create_collection`], [`drop_database`], [`refine_shard_key`] — what this shard does for them;
 //! * [`participant`] — what other shards do;
 //! * [`everywhere`] — changes without a state document: `collMod`, `dropIndexes`.
 
@@ -19,6 +19,7 @@ pub(crate) mod create_collection;
 pub(crate) mod drop_database;
 pub(crate) mod everywhere;
 pub(crate) mod participant;
+pub(crate) mod refine_shard_key;
 pub(crate) mod steps;
 
 use crate::Server;

@@ -10,7 +10,7 @@ use pando_command::OpCtx;
 use pando_command::on_behalf_of::OnBehalfOf;
 use pando_shard::metadata::KnownDatabase;
 use pando_workflows::ddl;
-use pando_workflows::{create_collection, drop_collection, drop_sharded_database};
+use pando_workflows::{create_collection, drop_collection, drop_sharded_database, refine_shard_key};
 
 /// One step: the first field tells which, and of what.
 pub(crate) async fn own_step(server: &Server, body: &RawDoc) -> Result<DocBuf> {
@@ -40,6 +40,7 @@ async fn make(ddl: &Ddl<'_>, step: &str, name: &str, body: &RawDoc) -> Result<Do
         create_collection::REFRESH => nothing(ddl.sharding.refresh_anew(&of_collection()?).await),
         drop_collection::LOOK => ddl.look_at_collection(&of_collection()?).await,
         drop_collection::DROP_HERE => nothing(ddl.drop_as_told(&of_collection()?).await),
+        refine_shard_key::LOOK => ddl.look_at_shard_key(&of_collection()?, body).await,
         drop_sharded_database::LOOK => ddl.look_at_database(db).await,
         drop_sharded_database::DROP_HERE => nothing(ddl.drop_database_as_told(db).await),
         drop_sharded_database::REFRESH => nothing(ddl.sharding.refresh_database_anew(db).await),

@@ -46,10 +46,13 @@ pub(super) async fn judge(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf
     let table = range::as_routed(ddl, migration).await?;
     let here =
         ddl.server.access.definitions().collection(&migration.ns).is_some_and(|c| c.uuid == migration.uuid);
-    let keys = range::keys(migration)?;
-    let owned = table.as_ref().is_some_and(|t| {
-        t.chunks.iter().any(|c| c.shard() == ddl.own_id() && keys.meets(c.start(), c.end()))
-    });
+    let owned = match &table {
+        None => false,
+        Some(table) => {
+            let keys = range::keys_among(table, migration)?;
+            table.chunks.iter().any(|c| c.shard() == ddl.own_id() && keys.meets(c.start(), c.end()))
+        }
+    };
     let mut b = DocBuilder::new();
     b.bool("owned", owned).bool("gone", table.is_none() || !here);
     Ok(b.finish())

@@ -15,6 +15,11 @@ pub(super) fn key(migration: &Migration) -> Result<ShardKey> {
 pub(super) fn keys(migration: &Migration) -> Result<KeyRange> {
     key(migration)?.range(&migration.min, &migration.max)
 }
+/// The range among the chunks of a collection whose key may have got more fields since the migration began.
+pub(super) fn keys_among(table: &RoutingTable, migration: &Migration) -> Result<KeyRange> {
+    let key = &table.collection.key;
+    key.range(&key.extend_bound(&migration.min), &key.extend_bound(&migration.max))
+}
 
 /// The range by the index over the shard key; clustered collections are in the order of their `_id`.
 ///
@@ -81,10 +86,14 @@ pub(super) async fn as_routed(ddl: &Ddl<'_>, migration: &Migration) -> Result<Op
 
 /// `{moved}`: whether the recipient owns the range.
 pub(super) async fn resolve(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
-    let table = as_routed(ddl, migration).await?;
-    let start = keys(migration)?.start;
-    let owner = table.as_ref().and_then(|t| t.chunks.find(&start)).map(|c| c.shard().as_str().to_owned());
+    let moved = match as_routed(ddl, migration).await? {
+        None => false,
+        Some(table) => {
+            let start = keys_among(&table, migration)?.start;
+            table.chunks.find(&start).is_some_and(|chunk| chunk.shard().as_str() == migration.recipient)
+        }
+    };
     let mut b = DocBuilder::new();
-    b.bool("moved", owner.is_some_and(|owner| owner == migration.recipient));
+    b.bool("moved", moved);
     Ok(b.finish())
 }

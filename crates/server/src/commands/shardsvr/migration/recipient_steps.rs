@@ -18,7 +18,7 @@ fn failed(text: String) -> Error {
 pub(super) async fn prepare(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
     let table = range::as_routed(ddl, migration).await?;
     let table = table.ok_or_else(|| failed(format!("{} is another collection by now", migration.ns)))?;
-    let keys = range::keys(migration)?;
+    let keys = range::keys_among(&table, migration)?;
     let own = ddl.own_id();
     if table.chunks.iter().any(|c| c.shard() == own && keys.meets(c.start(), c.end())) {
         let text = format!("shard {own} owns something of [{}, {}) already", migration.min, migration.max);
@@ -49,7 +49,9 @@ async fn await_deletions(ddl: &Ddl<'_>, migration: &Migration) -> Result<()> {
         let overlaps = |task: &DocBuf| {
             let Some(other) = Migration::parse(task) else { return false };
             let of_it = other.uuid == migration.uuid && other.id != migration.id;
-            of_it && key.range(&other.min, &other.max).is_ok_and(|other| keys.overlaps(&other))
+            // One from before the key got its last fields.
+            let (min, max) = (key.extend_bound(&other.min), key.extend_bound(&other.max));
+            of_it && key.range(&min, &max).is_ok_and(|other| keys.overlaps(&other))
         };
         if !tasks.iter().any(overlaps) {
             return Ok(());
