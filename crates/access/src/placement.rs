@@ -57,7 +57,9 @@ impl Access {
         let Some((metadata, received)) = self.placement.clone().zip(ctx.database_version) else {
             return self.catalog.clone();
         };
-        let judge = move |ns: &Namespace| metadata.check_database(ns.db(), received).map_err(|r| r.error);
+        let judge = move |ns: &Namespace| {
+            metadata.check_database(ns.db(), received, Kind::Write).map_err(|r| r.error)
+        };
         self.catalog.permitted_by(Permit::new(judge))
     }
     /// What a snapshot of the past holds is not told by who owns what now.
@@ -171,7 +173,7 @@ impl Access {
         let Some((metadata, received)) = self.placement.as_ref().zip(ctx.database_version) else {
             return Ok(());
         };
-        metadata.check_database(db, received).map_err(|refusal| {
+        metadata.check_database(db, received, Kind::Write).map_err(|refusal| {
             ctx.note_refusal(refusal.why);
             refusal.error
         })
@@ -209,7 +211,7 @@ pub(crate) fn check(
     kind: Kind,
 ) -> Result<Visible, Refusal> {
     if let Some(received) = versions.database {
-        metadata.check_database(ns.db(), received)?;
+        metadata.check_database(ns.db(), received, kind)?;
     }
     let received = match versions.shard {
         None => return Ok(None),

@@ -115,6 +115,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_shardsvrDropDatabase" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrDropDatabaseParticipant" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrDropIndexes" [] (WRITE) - [S] (internal) "sharding";
+    "_shardsvrFenceDatabase" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrGetStatsForBalancing" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrJoinMigrations" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrMigrationIsOver" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
@@ -130,6 +131,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_shardsvrSetAllowMigrations" [] (NONE) - [S] (internal) "sharding";
     "_shardsvrSetClusterParameter" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrSetUserWriteBlockMode" [] (ADMIN_ONLY) - [S] (internal) "sharding";
+    "_shardsvrTakeMovedDocuments" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrValidateShardKeyCandidate" [] (WRITE) - [S] (internal) "sharding";
     "_transferMods" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "abortReshardCollection" [] (ADMIN_ONLY) - [R] (login) "sharding";

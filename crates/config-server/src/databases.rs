@@ -162,9 +162,30 @@ impl CatalogManager {
         let now = DatabaseEntry { primary: ShardId::new(to), version: moved, ..entry }.to_doc();
         self.write(interrupt, &[Change::Replace { ns: ns("databases"), was: doc, now }]).await?;
         let mut details = DocBuilder::new();
-        details.str("from", from.as_str()).str("to", to);
+        details.str("database", name).str("from", from.as_str()).str("to", to);
         self.log_change(client, "movePrimary.commit", name, &details.finish()).await;
         Ok(moved)
+    }
+    /// From now on this move cannot be committed any more, however late its commit arrives; whether it was. The database gets another
+    /// version where it was not.
+    pub async fn give_up_move_primary(
+        &self,
+        interrupt: &dyn Interrupt,
+        name: &str,
+        expected: DatabaseVersion,
+        to: &str,
+    ) -> Result<bool> {
+        self.prepare().await?;
+        let _one = self.lock(interrupt, Subject::Database(name.to_lowercase())).await?;
+        let Some(doc) = self.metadata().database(name)? else { return Ok(false) };
+        let entry = DatabaseEntry::parse(&doc)?;
+        let moved = expected.after_move();
+        if entry.version == expected {
+            let now = DatabaseEntry { version: moved, ..entry }.to_doc();
+            self.write(interrupt, &[Change::Replace { ns: ns("databases"), was: doc, now }]).await?;
+            return Ok(false);
+        }
+        Ok(entry.version == moved && entry.primary.as_str() == to)
     }
 }
 

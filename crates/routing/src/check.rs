@@ -30,6 +30,15 @@ pub enum Section {
     BlocksAll,
 }
 
+impl Section {
+    pub fn blocks(self, access: Access) -> bool {
+        match self {
+            Section::BlocksAll => true,
+            Section::BlocksWrites => access == Access::Write && !broken(Mutant::WriteInSection),
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Access {
     Read,
@@ -58,12 +67,7 @@ pub fn judge(
     access: Access,
 ) -> Verdict {
     let Some(received) = received.filter(|v| !v.is_ignored()) else { return Verdict::Go };
-    let blocked = match section {
-        None => false,
-        Some(Section::BlocksAll) => true,
-        Some(Section::BlocksWrites) => access == Access::Write && !broken(Mutant::WriteInSection),
-    };
-    if blocked && !broken(Mutant::NobodyWaitsForSections) {
+    if section.is_some_and(|section| section.blocks(access)) && !broken(Mutant::NobodyWaitsForSections) {
         return Verdict::InSection;
     }
     match known.version() {

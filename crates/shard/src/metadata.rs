@@ -79,8 +79,8 @@ pub enum KnownDatabase {
 #[derive(Default)]
 struct Database {
     known: Option<KnownDatabase>,
-    /// Nobody who goes by its version gets in.
-    in_section: bool,
+    /// Who goes by its version does not get in.
+    section: Option<Section>,
     ended: Notify,
 }
 
@@ -161,13 +161,12 @@ impl FilteringMetadata {
 
     /// Whether a request that believes `received` of a database may go on: its primary shard has the collections that are not
     /// sharded.
-    pub fn check_database(&self, db: &str, received: DatabaseVersion) -> Result<(), Refusal> {
+    pub fn check_database(&self, db: &str, received: DatabaseVersion, access: Access) -> Result<(), Refusal> {
         let refused = |error| Refusal { error, why: Why::RefreshDatabase(db.to_owned()) };
         self.shard().map_err(refused)?;
-        let (known, in_section) =
-            self.state().databases.get(db).map_or((None, false), |d| (d.known, d.in_section));
+        let (known, section) = self.state().databases.get(db).map_or((None, None), |d| (d.known, d.section));
         let told = |wanted| StaleDatabase { db: db.to_owned(), received, wanted }.into_error();
-        if in_section {
+        if section.is_some_and(|section| section.blocks(access)) {
             let why = Why::AwaitSection(Namespace::unchecked(db, ""));
             return Err(Refusal { error: told(None), why });
         }
@@ -246,7 +245,7 @@ impl FilteringMetadata {
     pub fn forget_all(&self) {
         let mut state = self.state();
         state.forgotten += 1;
-        state.databases.retain(|_, d| d.in_section);
+        state.databases.retain(|_, d| d.section.is_some());
         state.databases.values_mut().for_each(|d| d.known = None);
         state.given.retain(|_, given| given.iter().any(|g| g.strong_count() > 0));
         state.collections.retain(|_, c| c.section.is_some());
@@ -255,7 +254,7 @@ impl FilteringMetadata {
     pub fn forget_database(&self, db: &str) {
         let mut state = self.state();
         match state.databases.get_mut(db) {
-            Some(d) if d.in_section => d.known = None,
+            Some(d) if d.section.is_some() => d.known = None,
             _ => drop(state.databases.remove(db)),
         }
     }
@@ -272,8 +271,8 @@ impl FilteringMetadata {
         self.state().collections.len()
     }
 
-    /// Ownership of a collection is about to change, or that of a database, whose section lets nobody in. So of all that follows: a name
-    /// without a collection stands for the database.
+    /// Ownership of a collection is about to change, or that of a database. So of all that follows: a name without a collection stands
+    /// for the database.
     pub fn enter(&self, of: &Namespace, section: Section) {
         self.state().enter(of, section);
     }
@@ -284,8 +283,8 @@ impl FilteringMetadata {
             c.section = None;
             c.ended.bump();
         }
-        for d in state.databases.values_mut().filter(|d| d.in_section) {
-            d.in_section = false;
+        for d in state.databases.values_mut().filter(|d| d.section.is_some()) {
+            d.section = None;
             d.ended.bump();
         }
         all.iter().for_each(|(of, section)| state.enter(of, *section));
@@ -298,7 +297,7 @@ impl FilteringMetadata {
     pub fn leave(&self, ns: &Namespace) {
         let mut state = self.state();
         if let Some(d) = whole_database(ns).and_then(|db| state.databases.get_mut(db)) {
-            d.in_section = false;
+            d.section = None;
             d.ended.bump();
         }
         if let Some(c) = state.collections.get_mut(ns) {
@@ -333,14 +332,14 @@ impl State {
     }
     fn enter(&mut self, of: &Namespace, section: Section) {
         match whole_database(of) {
-            Some(db) => self.databases.entry(db.to_owned()).or_default().in_section = true,
+            Some(db) => self.databases.entry(db.to_owned()).or_default().section = Some(section),
             None => self.collections.entry(of.clone()).or_default().section = Some(section),
         }
     }
     /// What tells of the end of a section that keeps somebody out.
     fn under_way(&self, of: &Namespace) -> Option<&Notify> {
         match whole_database(of) {
-            Some(db) => self.databases.get(db).filter(|d| d.in_section).map(|d| &d.ended),
+            Some(db) => self.databases.get(db).filter(|d| d.section.is_some()).map(|d| &d.ended),
             None => self.collections.get(of).filter(|c| c.section.is_some()).map(|c| &c.ended),
         }
     }
@@ -402,14 +401,19 @@ mod tests {
     #[test]
     fn nobody_who_goes_by_a_databases_version_gets_into_its_section() {
         let (metadata, version) = (shard(), DatabaseVersion::FIXED);
-        let ask = || metadata.check_database("d", version);
+        let ask = || metadata.check_database("d", version, Access::Read);
         let whole = Namespace::unchecked("d", "");
         metadata.install_database("d", KnownDatabase::Here(version));
         assert!(ask().is_ok());
+        metadata.enter(&whole, Section::BlocksWrites);
+        assert!(ask().is_ok());
+        let write = metadata.check_database("d", version, Access::Write);
+        assert_eq!(write.unwrap_err().why, Why::AwaitSection(whole.clone()));
         metadata.enter(&whole, Section::BlocksAll);
         assert_eq!(ask().unwrap_err().why, Why::AwaitSection(whole.clone()));
         assert!(
-            metadata.check_database("e", version).unwrap_err().why == Why::RefreshDatabase("e".to_owned())
+            metadata.check_database("e", version, Access::Write).unwrap_err().why
+                == Why::RefreshDatabase("e".to_owned())
         );
         // It outlives what is known.
         metadata.forget_all();

@@ -46,6 +46,7 @@ impl Total {
         d.scans += of.scans;
         d.unknown += of.unknown;
         u.moves.moved += r.users.moves.moved;
+        u.moves.databases += r.users.moves.databases;
         u.moves.unknown += r.users.moves.unknown;
         r.users.moves.refused.iter().for_each(|(code, n)| *u.moves.refused.entry(*code).or_default() += n);
         let (d, of) = (&mut u.definitions, &r.users.definitions);

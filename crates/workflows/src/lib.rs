@@ -41,6 +41,7 @@ pub mod event;
 pub mod kit;
 pub mod machine;
 pub mod migration;
+pub mod move_primary;
 pub mod move_range;
 pub mod mutants;
 pub mod receive_range;

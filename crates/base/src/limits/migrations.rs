@@ -30,6 +30,11 @@ pub const MIGRATION_SESSION_AWAITED_MS: u64 = 5_000;
 pub const MIGRATION_HISTORY_ENTRIES_LOOKED_AT: usize = 50_000;
 /// Documents and entries of one turn that are few enough to fetch what comes then while nobody may write.
 pub const MIGRATION_LITTLE_LEFT: usize = 100;
+/// Turns over all collections of a database that moves, until what is left is little or clients write faster than that.
+pub const MOVE_PRIMARY_ROUNDS_MAX: usize = 20;
+/// How often writers of one of its collections are waited for, and the pause between.
+pub const MOVE_PRIMARY_TRIES_MAX: usize = 60;
+pub const MOVE_PRIMARY_RETRY_MS: u64 = 1000;
 /// Between two rounds of the balancer.
 pub const BALANCER_ROUND_MS: u64 = 10_000;
 /// The same behind a round that has moved something (MongoDB's `balancerMigrationsThrottlingMs`).

@@ -115,6 +115,9 @@ impl Donations {
 }
 
 impl Donation {
+    pub(crate) fn id(&self) -> Uuid {
+        self.id
+    }
     /// Nothing more is given once the collection is defined otherwise: the recipient has made it as it was. While writes are blocked,
     /// nobody defines anything, and one more turn is told then.
     fn as_begun(&self) -> Result<()> {

@@ -23,6 +23,7 @@ pub(crate) mod donations;
 pub(crate) mod fences;
 pub(crate) mod identity;
 pub(crate) mod learn;
+pub(crate) mod moving_databases;
 mod name_locks;
 pub(crate) mod receptions;
 pub(crate) mod sections;
@@ -41,7 +42,7 @@ use pando_fleet::{Fleet, Monitors};
 use pando_metadata_cache::{ConfigServers, MetadataCache, Times};
 use pando_monitor::ReadPreference;
 use pando_routing::ShardId;
-use pando_rpc::{Bounds, Gossip, Options, Pool, Retry};
+use pando_rpc::{Bounds, Gossip, Options, Pool, Retry, Sequence};
 use pando_shard::{FilteringMetadata, ShardIdentity};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -57,6 +58,7 @@ pub(crate) struct Sharding {
     pub(crate) ddl_locks: ddl_locks::DdlLocks,
     pub(crate) donations: Arc<donations::Donations>,
     pub(crate) receptions: receptions::Receptions,
+    pub(crate) moving_databases: moving_databases::MovingDatabases,
     /// Documents of ranges that were other shards', since the start.
     pub(crate) deleted_orphans: AtomicU64,
     /// Of names in whose definitions this shard takes part.
@@ -88,6 +90,7 @@ impl Sharding {
             ddl_locks: Default::default(),
             donations: Arc::default(),
             receptions: Default::default(),
+            moving_databases: Default::default(),
             deleted_orphans: AtomicU64::new(0),
             part_locks: Default::default(),
             steps: OnceLock::new(),
@@ -161,9 +164,18 @@ impl Cluster {
     }
     /// A command to a shard's primary.
     pub(crate) async fn on_shard(&self, shard: &ShardId, body: &RawDoc) -> Result<DocBuf> {
+        self.on_shard_with(shard, body, &[]).await
+    }
+    /// The same with documents.
+    pub(crate) async fn on_shard_with(
+        &self,
+        shard: &ShardId,
+        body: &RawDoc,
+        sequences: &[Sequence<'_>],
+    ) -> Result<DocBuf> {
         let set = self.catalog.set_of(shard).await?;
         let (primary, limit) = (ReadPreference::default(), pando_metadata_cache::limit());
-        let answer = self.fleet.call(&set, &primary, body, &[], Retry::Idempotent, limit).await?;
+        let answer = self.fleet.call(&set, &primary, body, sequences, Retry::Idempotent, limit).await?;
         acknowledged(answer.reply)
     }
     /// All shards but this one.

@@ -1,5 +1,5 @@
 //! Critical sections as documents (SH-DDL-5): `config.collection_critical_sections {_id: <ns>, reason, blockReads}`. That of a whole
-//! database, which is being dropped, has its name as `_id`.
+//! database, which is being dropped or moved, has its name as `_id`.
 //!
 //! ```text
 //!   workflow ─► document, in the log ─► every member: observer, or read anew ─► FilteringMetadata ◄─ the door

@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// What a router or a secondary has not heard by then it will never hear.
 const TRIES_MAX: u32 = 30;
 /// A definition with everybody in their places.
-const DEFINED_WITHIN: Duration = Duration::from_secs(60);
+const DEFINED_WITHIN: Duration = Duration::from_secs(120);
 /// Databases of users' collections.
 const DATABASES: [&str; 2] = ["d", "m"];
 

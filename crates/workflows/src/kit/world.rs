@@ -41,9 +41,12 @@ pub struct Heard {
     pub to: Target,
     pub body: DocBuf,
     pub at_ms: Millis,
+    pub life: u32,
     pub ok: bool,
     /// Critical sections that a majority had then.
     pub sections: Sections,
+    /// Those that this node had.
+    pub sections_here: Sections,
     pub locked: BTreeSet<Resource>,
 }
 
@@ -294,6 +297,15 @@ impl World {
     pub(super) fn heard(&mut self, to: &Target, body: &DocBuf, ok: bool) {
         let sections = self.sections_of(self.majority);
         let locked = self.locks.clone();
-        self.calls.push(Heard { to: to.clone(), body: body.clone(), at_ms: self.now, ok, sections, locked });
+        self.calls.push(Heard {
+            to: to.clone(),
+            body: body.clone(),
+            at_ms: self.now,
+            life: self.life,
+            ok,
+            sections,
+            sections_here: self.sections_now(),
+            locked,
+        });
     }
 }

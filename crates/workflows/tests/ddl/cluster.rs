@@ -3,7 +3,9 @@
 
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
-use pando_workflows::{Target, create_collection, drop_collection, drop_sharded_database, refine_shard_key};
+use pando_workflows::{
+    Target, create_collection, drop_collection, drop_sharded_database, move_primary, refine_shard_key,
+};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -50,6 +52,10 @@ pub(crate) struct Model {
     pub(crate) asked: [u32; 2],
     /// The database's entry: which one of its name it is.
     pub(crate) database: Option<i64>,
+    /// The database's primary shard, once it is another one.
+    pub(crate) primary: Option<String>,
+    /// What is dropped is the database.
+    pub(crate) lost: bool,
     /// Its key is the longer one.
     pub(crate) refined: bool,
     /// Whenever something is gone, somebody makes it anew at once.
@@ -143,9 +149,54 @@ impl Model {
                 self.here.clear();
                 Ok(DocBuf::default())
             }
+            move_primary::LOOK | move_primary::CLONE | move_primary::DRAIN => self.move_primary(step),
+            move_primary::DROP_MOVED | move_primary::LET_GO => {
+                // Each drops what is not the database any more.
+                self.lost |= (step == move_primary::DROP_MOVED) == self.primary.is_none();
+                Ok(DocBuf::default())
+            }
             refine_shard_key::LOOK if self.mood == Mood::CheckFails => refuse(ErrorCode::InvalidOptions),
             refine_shard_key::LOOK => Ok(self.look_at_key(name)),
             other => panic!("no step: {other}"),
+        }
+    }
+    fn move_primary(&mut self, step: &str) -> Result<DocBuf> {
+        let mut b = DocBuilder::new();
+        match (step, self.mood) {
+            (move_primary::LOOK, Mood::CheckFails) => return refuse(ErrorCode::ShardNotFound),
+            (move_primary::CLONE, Mood::ShardRefuses) => return refuse(ErrorCode::OutOfDiskSpace),
+            (move_primary::DRAIN, Mood::ShardRefusesTheSecond) => return refuse(ErrorCode::OutOfDiskSpace),
+            (move_primary::LOOK, mood) if mood != Mood::IsThereAlready && self.primary.is_none() => {
+                b.doc("version", |d| _ = d.i64("n", self.database.expect("a database")));
+                let at = self.next();
+                b.timestamp("timestamp", at);
+            }
+            _ => {}
+        }
+        Ok(b.finish())
+    }
+    fn commit_move_primary(&mut self, body: &RawDoc) -> Result<DocBuf> {
+        let expected = body.get("expectedDatabaseVersion").and_then(|v| v.as_doc()?.get("n")?.as_i64());
+        let to = body.get("to").and_then(|v| v.as_str().map(str::to_owned));
+        let moved = expected.map(|n| n + 1);
+        let made = self.database == moved && self.primary == to;
+        if body.get("giveUp").is_some() {
+            if !made && self.database == expected {
+                self.database = moved;
+            }
+            let mut b = DocBuilder::new();
+            b.bool("made", made);
+            return Ok(b.finish());
+        }
+        match self.mood {
+            _ if made => return Ok(DocBuf::default()),
+            Mood::ConfigRefuses => return refuse(ErrorCode::ShardNotFound),
+            _ if self.database != expected => return refuse(ErrorCode::ConflictingOperationInProgress),
+            _ => (self.database, self.primary) = (moved, to),
+        }
+        match self.mood {
+            Mood::ConfigCommitsAndComplains => refuse(ErrorCode::WriteConcernFailed),
+            _ => Ok(DocBuf::default()),
         }
     }
     /// A collection whose key was refined has another generation under the same UUID.
@@ -261,6 +312,7 @@ impl Model {
                 }
                 Ok(DocBuf::default())
             }
+            "_configsvrCommitMovePrimary" => self.commit_move_primary(body),
             "_configsvrCommitRefineCollectionShardKey" => self.commit_refine(body),
             other => panic!("no command: {other}"),
         }

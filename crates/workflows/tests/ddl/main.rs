@@ -4,4 +4,5 @@ mod cluster;
 mod create_collection;
 mod drop_collection;
 mod drop_sharded_database;
+mod move_primary;
 mod refine_shard_key;

@@ -5,6 +5,7 @@
 mod commands;
 mod definitions;
 mod histories;
+mod move_primary;
 mod readers;
 mod refine_shard_key;
 

@@ -1,4 +1,4 @@
-//! Who moves ranges between the shards, of collections that all others write to, define and drop meanwhile.
+//! Who moves ranges between the shards, of collections that all others write to, define and drop meanwhile, and whole databases.
 //!
 //! A move is sent once, or again when nobody has heard of it. What comes of it concerns nobody else: every other user's rules hold
 //! as if nothing had moved. In the middle of many a move somebody breaks.
@@ -15,12 +15,15 @@ use std::sync::{Arc, Mutex};
 /// Those that are there from the beginning.
 const COLLECTIONS: [&str; 7] =
     ["m.ranged", "m.hashed", "d.acked", "d.lateOnes", "d.lists", "d.late", "d.registers"];
+/// Of so many moves one is a database's.
+const DATABASE_ONE_IN: u64 = 12;
 /// Of so many moves somebody breaks in the middle of one.
 const HIT_ONE_IN: u64 = 3;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub moved: usize,
+    pub databases: usize,
     pub unknown: usize,
     /// Of codes.
     pub refused: BTreeMap<i64, usize>,
@@ -33,34 +36,48 @@ pub(crate) async fn run(place: Place, spaces: Arc<Mutex<Spaces>>, counts: Arc<Mu
             0 => lock(&spaces).somewhere(c.below(u64::MAX)).map(|(ns, _)| ns),
             _ => Some(COLLECTIONS[c.below(COLLECTIONS.len() as u64) as usize].to_owned()),
         };
-        if let Some(ns) = ns
-            && let Some(command) = a_move(&mut c, &ns).await
-        {
-            send(&mut c, &command, &spaces, &counts).await;
+        if let Some(ns) = ns {
+            let is_database = c.below(DATABASE_ONE_IN) == 0;
+            let command = match is_database {
+                true => a_database(&c, &ns),
+                false => a_move(&mut c, &ns).await,
+            };
+            if let Some(command) = command
+                && send(&mut c, &command, &spaces, &counts).await
+            {
+                let mut counts = lock(&counts);
+                *(if is_database { &mut counts.databases } else { &mut counts.moved }) += 1;
+            }
         }
         c.pause().await;
     }
 }
 
-async fn send(c: &mut Caller, command: &DocBuf, spaces: &Mutex<Spaces>, counts: &Mutex<Counts>) {
+/// Its database, to some shard.
+fn a_database(c: &Caller, ns: &str) -> Option<DocBuf> {
+    let (db, _) = ns.split_once('.')?;
+    let to = SHARDS[c.below(SHARDS.len() as u64) as usize];
+    Some(doc! { "movePrimary": db, "to": to, "$db": "admin" }.to_raw())
+}
+
+/// Whether it was done.
+async fn send(c: &mut Caller, command: &DocBuf, spaces: &Mutex<Spaces>, counts: &Mutex<Counts>) -> bool {
     for _ in 0..2 {
         if c.below(HIT_ONE_IN) == 0 {
             let within = c.below(2_000_000);
             lock(spaces).hit_within(c.now(), within);
         }
         match c.ask_primary(command).await {
-            Some(reply) if is_done(&reply) => {
-                lock(counts).moved += 1;
-                return;
-            }
+            Some(reply) if is_done(&reply) => return true,
             Some(reply) => {
                 let code = reply.get("code").and_then(|v| v.as_i64()).unwrap_or(0);
                 *lock(counts).refused.entry(code).or_default() += 1;
-                return;
+                return false;
             }
             None => lock(counts).unknown += 1,
         }
     }
+    false
 }
 
 /// Some range of some chunk, to the other shard.

@@ -15,7 +15,8 @@ impl Ddl<'_> {
         request: &RawDoc,
     ) -> Result<DocBuf> {
         // Once the locks are held nobody else becomes the primary shard of the database.
-        self.server.access.check_database(self.ctx, &self.ctx.db)?;
+        let db = namespace.split('.').next().unwrap_or_default();
+        self.server.access.check_database(self.ctx, db)?;
         let services = self.server.replication.services();
         let host = &services.ok_or_else(|| Error::internal("services have not started"))?.host;
         let asked_by = self.ctx.client.asks_for().map(|who| who.to_doc());

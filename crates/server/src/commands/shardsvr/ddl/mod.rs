@@ -10,7 +10,7 @@
 //! on the next primary, whoever waits for it.
 //!
 //! * [`coordinate`] — the command that begins one, or joins it, and waits for its result;
-//! * [`steps`], [`create_collection`], [`drop_database`], [`refine_shard_key`] — what this shard does for them;
+//! * [`steps`], [`create_collection`], [`drop_database`], [`move_primary`], [`refine_shard_key`] — what this shard does for them;
 //! * [`participant`] — what other shards do;
 //! * [`everywhere`] — changes without a state document: `collMod`, `dropIndexes`.
 
@@ -18,6 +18,7 @@ pub(crate) mod coordinate;
 pub(crate) mod create_collection;
 pub(crate) mod drop_database;
 pub(crate) mod everywhere;
+pub(crate) mod move_primary;
 pub(crate) mod participant;
 pub(crate) mod refine_shard_key;
 pub(crate) mod steps;
@@ -31,6 +32,7 @@ use pando_command::concern::Provenance;
 use pando_command::{OpCtx, Request, W, WriteConcern};
 use pando_repl::services::{Host, Instance};
 use pando_routing::ShardId;
+use pando_rpc::Sequence;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -79,6 +81,14 @@ impl<'a> Ddl<'a> {
     /// A command to another shard's primary.
     pub(crate) async fn on_shard(&self, shard: &ShardId, body: &RawDoc) -> Result<DocBuf> {
         self.ctx.interruptible(self.cluster.on_shard(shard, body)).await?
+    }
+    pub(crate) async fn on_shard_with(
+        &self,
+        shard: &ShardId,
+        body: &RawDoc,
+        sequences: &[Sequence<'_>],
+    ) -> Result<DocBuf> {
+        self.ctx.interruptible(self.cluster.on_shard_with(shard, body, sequences)).await?
     }
     /// DDL locks of a collection, for a definition without a workflow. Those of workflows that were found at the step-up come first.
     pub(crate) async fn lock_collection(&self, ns: &Namespace) -> Result<Vec<Guard>> {

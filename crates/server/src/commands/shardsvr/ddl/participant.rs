@@ -3,7 +3,7 @@
 use super::Ddl;
 use crate::commands;
 use crate::sharding::fences::Part;
-use pando_access::{Collection, Dropped};
+use pando_access::{Collection, CollectionOptions, Dropped};
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{ArrayBuilder, DocBuf, DocBuilder, RawDoc};
 use std::collections::BTreeSet;
@@ -65,7 +65,13 @@ impl Ddl<'_> {
             let dropped = self.server.access.drop_part(self.ctx, ns).await?;
             self.ctx.wrote(dropped.last);
         }
-        if there.is_none_or(|c| c.uuid != uuid) {
+        let stored = CollectionOptions::from_stored(options)?;
+        if there.is_some_and(|c| c.uuid == uuid) {
+            // It is what it is to be, but for indexes.
+        } else if stored.time_series.is_some() {
+            // Buckets: users make them with their view, which comes by itself.
+            self.ctx.wrote(self.server.access.create_as(self.ctx, ns, stored, uuid).await?);
+        } else {
             let mut b = DocBuilder::new();
             b.str("create", ns.coll());
             b.elems_of(options);
@@ -89,7 +95,12 @@ impl Ddl<'_> {
     }
 
     /// While the result is held nobody else takes part in a definition of the name; 225 when a newer one has been here.
-    async fn take_part(&self, ns: &Namespace, at: Option<Timestamp>, leaves: bool) -> Result<Part> {
+    pub(super) async fn take_part(
+        &self,
+        ns: &Namespace,
+        at: Option<Timestamp>,
+        leaves: bool,
+    ) -> Result<Part> {
         let internal = self.server.access.internal_collections();
         let part = self.sharding.take_part(&internal, ns, at, leaves).await?;
         part.wrote.iter().for_each(|at| self.ctx.wrote(*at));
@@ -115,7 +126,7 @@ impl Ddl<'_> {
         let dropped = self.server.access.drop_collection(self.ctx, ns).await;
         self.dropped(ns, dropped)
     }
-    fn dropped(&self, ns: &Namespace, dropped: Result<Dropped>) -> Result<()> {
+    pub(super) fn dropped(&self, ns: &Namespace, dropped: Result<Dropped>) -> Result<()> {
         match dropped {
             Ok(dropped) => self.ctx.wrote(dropped.last),
             Err(e) if e.code == ErrorCode::NamespaceNotFound => {}

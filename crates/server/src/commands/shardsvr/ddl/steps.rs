@@ -2,6 +2,7 @@
 
 use super::Ddl;
 use super::create_collection::Wanted;
+use super::move_primary;
 use crate::Server;
 use crate::commands::shardsvr::migration;
 use pando_base::{Error, Namespace, Result};
@@ -32,8 +33,11 @@ async fn make(ddl: &Ddl<'_>, step: &str, name: &str, body: &RawDoc) -> Result<Do
     if let Some(made) = migration::step(ddl, step, body).await? {
         return Ok(made);
     }
-    let of_collection = || Namespace::parse(name);
     let db = name.split('.').next().unwrap_or_default();
+    if let Some(made) = move_primary::step(ddl, step, db, body).await? {
+        return Ok(made);
+    }
+    let of_collection = || Namespace::parse(name);
     match step {
         create_collection::CHECK => ddl.check_create(&Wanted::of_state(&of_collection()?, body)?).await,
         create_collection::MAKE => ddl.make_collection(&Wanted::of_state(&of_collection()?, body)?).await,

@@ -1,6 +1,7 @@
 //! What a donor's node does for a migration (`pando_workflows::move_range`).
 
 use super::{Ddl, range};
+use pando_access::IndexRange;
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{DocBuf, DocBuilder};
 use pando_routing::{ChunkVersion, ShardKey};
@@ -60,7 +61,17 @@ pub(super) async fn look(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf>
 /// Whoever writes in the range from now on is recorded; whoever came in before is waited for, but not for long: everybody who comes
 /// meanwhile waits, too.
 pub(super) async fn record(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
-    let (key, range) = (range::key(migration)?, range::by_index(ddl, migration)?);
+    let range = range::by_index(ddl, migration)?;
+    record_in(ddl, migration, range).await?;
+    Ok(DocBuf::default())
+}
+/// The same by an index that need not be there.
+pub(in crate::commands::shardsvr) async fn record_in(
+    ddl: &Ddl<'_>,
+    migration: &Migration,
+    range: IndexRange,
+) -> Result<()> {
+    let key = range::key(migration)?;
     let (donations, maintenance) = (&ddl.sharding.donations, &ddl.server.upkeep.maintenance);
     donations.record(migration.id, key, range, &migration.min, &migration.max)?;
     let limit = Duration::from_millis(limits::MIGRATION_LOCK_AWAITED_MS);
@@ -71,8 +82,7 @@ pub(super) async fn record(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBu
     })?;
     let donation = donations.of(migration.id)?;
     donation.begin_history(&ddl.server.sessions, range::keys(migration)?).await?;
-    donation.begin_copy(maintenance)?;
-    Ok(DocBuf::default())
+    donation.begin_copy(maintenance)
 }
 
 pub(super) fn number(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {

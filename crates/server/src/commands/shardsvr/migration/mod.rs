@@ -28,6 +28,7 @@ pub(in crate::commands) use is_over::run as is_over;
 pub(in crate::commands) use move_range::run as move_range;
 pub(in crate::commands) use receive::{abort, commit, release, start, status};
 
+pub(super) use donor_steps::record_in;
 pub(super) use range::whatever_there_is as range_of;
 
 use super::ddl::Ddl;

@@ -1,0 +1,146 @@
+//! `movePrimary` (SYS-235): what is not sharded goes to another shard, while clients read and write.
+
+use super::*;
+
+fn move_primary(db: &str, to: &str) -> Document {
+    doc! { "movePrimary": db, "to": to, "$db": "admin" }
+}
+async fn two_shards() -> (Cluster, Client) {
+    let cluster = Cluster::of(2, 1).await;
+    let mut c = cluster.router(0).await;
+    c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+    (cluster, c)
+}
+/// Names of what a shard has of the database, whoever owns it.
+async fn names(c: &mut Client) -> Vec<String> {
+    let all = c.all(doc! { "listCollections": 1 }).await;
+    let mut names: Vec<String> =
+        all.iter().filter_map(|d| d.get("name").and_then(Bson::as_str).map(str::to_owned)).collect();
+    names.sort();
+    names
+}
+async fn count(c: &mut Client, coll: &str) -> usize {
+    c.all(doc! { "find": coll }).await.len()
+}
+
+#[test]
+fn everything_that_is_not_sharded_goes_to_the_other_shard() {
+    run(async {
+        let (cluster, mut c) = two_shards().await;
+        insert(&mut c, "a", (0..3000).map(|i| doc! { "_id": i, "x": i % 7 }.into()).collect()).await;
+        let mut index = doc! { "createIndexes": "a" };
+        index.push("indexes", vec![Bson::from(doc! { "key": doc! { "x": 1 }, "name": "by x" })]);
+        c.ok(index).await;
+        c.ok(doc! { "create": "capped", "capped": true, "size": 4096, "max": 5 }).await;
+        // In this order, and the first two fall out.
+        for i in [9, 8, 7, 1, 5, 3, 4] {
+            insert(&mut c, "capped", vec![doc! { "_id": i }.into()]).await;
+        }
+        c.ok(doc! { "create": "v", "viewOn": "a", "pipeline": Bson::from(vec![Bson::from(doc! { "$match": doc! { "x": 3 } })]) })
+            .await;
+        c.ok(doc! { "create": "times", "timeseries": doc! { "timeField": "t" } }).await;
+        insert(
+            &mut c,
+            "times",
+            (0..10).map(|i| doc! { "t": Bson::DateTime(i * 1000), "n": i }.into()).collect(),
+        )
+        .await;
+        c.ok(doc! { "create": "empty", "collation": doc! { "locale": "de" } }).await;
+        cluster.shard_collection("test.s", doc! { "k": 1 }).await;
+        insert(&mut c, "s", (0..10).map(|i| doc! { "_id": i, "k": i }.into()).collect()).await;
+        let before = names(&mut c).await;
+
+        let wrong = async |c: &mut Client, db: &str, to: &str| c.err(move_primary(db, to)).await;
+        assert_eq!(wrong(&mut c, "test", "s9").await, (70, "Shard s9 not found".to_owned()));
+        assert_eq!(
+            wrong(&mut c, "test", "").await,
+            (72, "you have to specify where you want to move it".to_owned())
+        );
+        assert_eq!(wrong(&mut c, "none", "s1").await.0, 26);
+        assert_eq!(c.err(doc! { "movePrimary": "test", "to": 5, "$db": "admin" }).await.0, 14);
+        c.ok(move_primary("test", "s0")).await;
+
+        c.ok(move_primary("test", "s1")).await;
+        let entry =
+            c.all(doc! { "find": "databases", "filter": doc! { "_id": "test" }, "$db": "config" }).await;
+        assert_eq!(entry[0].get("primary"), Some(&"s1".into()));
+        assert_eq!(names(&mut c).await, before);
+        assert_eq!((count(&mut c, "a").await, count(&mut c, "times").await), (3000, 10));
+        assert_eq!((count(&mut c, "v").await, count(&mut c, "s").await), (3000 / 7 + 1, 10));
+        let order: Vec<i64> = c
+            .all(doc! { "find": "capped" })
+            .await
+            .iter()
+            .filter_map(|d| d.get("_id").and_then(Bson::as_i64))
+            .collect();
+        assert_eq!(order, [7, 1, 5, 3, 4]);
+        let indexes = c.all(doc! { "listIndexes": "a" }).await;
+        assert_eq!(indexes.len(), 2);
+        assert_eq!(names(&mut cluster.shard(0).await).await, ["s"], "what is sharded stays");
+        // Written where it is now.
+        insert(&mut c, "a", vec![doc! { "_id": 5000 }.into()]).await;
+        insert(&mut c, "new", vec![doc! { "_id": 1 }.into()]).await;
+        assert_eq!(count(&mut cluster.shard(1).await, "a").await, 3001);
+        assert_eq!(count(&mut cluster.shard(1).await, "new").await, 1);
+        // And back.
+        c.ok(move_primary("test", "s0")).await;
+        assert_eq!((count(&mut c, "a").await, count(&mut c, "new").await), (3001, 1));
+        assert!(!names(&mut cluster.shard(1).await).await.contains(&"a".to_owned()));
+        let happened = c.all(
+            doc! { "find": "changelog", "filter": doc! { "what": "movePrimary.commit" }, "$db": "config" },
+        );
+        assert_eq!(happened.await.len(), 2);
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn what_is_written_while_a_database_moves_is_where_it_goes() {
+    run(async {
+        let (cluster, mut c) = two_shards().await;
+        insert(&mut c, "a", (0..2000).map(|i| doc! { "_id": i, "n": 0 }.into()).collect()).await;
+        let mut writers = Vec::new();
+        for w in 0..3_i64 {
+            let mut own = cluster.router(0).await;
+            writers.push(spawn(async move {
+                let session = doc! { "id": Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![w as u8 + 1; 16] }) };
+                for i in 0..200_i64 {
+                    let mut update = doc! { "update": "a", "lsid": session.clone(), "txnNumber": i };
+                    let inc = doc! { "q": doc! { "_id": (i * 7 + w) % 2000 }, "u": doc! { "$inc": doc! { "n": 1 } } };
+                    update.push("updates", vec![Bson::from(inc)]);
+                    own.ok(update.clone()).await;
+                    // Sent again, wherever the database is by then, it is not carried out again.
+                    own.ok(update).await;
+                    let id = 10_000 + w * 1000 + i;
+                    insert(&mut own, "a", vec![doc! { "_id": id, "n": 0 }.into()]).await;
+                    // Collections come into being all the time.
+                    insert(&mut own, &format!("made{}", i % 20), vec![doc! { "_id": id }.into()]).await;
+                    if i % 2 == 0 {
+                        let mut delete = doc! { "delete": "a" };
+                        delete.push("deletes", vec![Bson::from(doc! { "q": doc! { "_id": id }, "limit": 1 })]);
+                        own.ok(delete).await;
+                    }
+                }
+            }));
+        }
+        let mut moves = 0;
+        for to in ["s1", "s0", "s1", "s0", "s1"] {
+            pause(30).await;
+            c.ok(move_primary("test", to)).await;
+            moves += 1;
+        }
+        for writer in writers {
+            writer.await.unwrap();
+        }
+        let all = c.all(doc! { "find": "a" }).await;
+        let sum: i64 = all.iter().filter_map(|d| d.get("n").and_then(Bson::as_i64)).sum();
+        assert_eq!((moves, all.len(), sum), (5, 2000 + 3 * 100, 600));
+        let mut made = 0;
+        for i in 0..20 {
+            made += count(&mut c, &format!("made{i}")).await;
+        }
+        assert_eq!(made, 600);
+        assert!(names(&mut cluster.shard(0).await).await.is_empty());
+        cluster.shut_down().await;
+    });
+}
