@@ -184,6 +184,32 @@ fn a_router_with_an_old_view_learns_before_anything_is_written_or_read_wrongly()
 }
 
 #[test]
+fn a_shard_that_begins_anew_has_heard_of_what_it_has_done() {
+    run(async {
+        let mut cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+        cluster.shard_collection("test.c", doc! { "_id": "hashed" }).await;
+        let collections = doc! { "find": "collections", "filter": { "_id": "test.c" }, "$db": "config" };
+        let time = |d: &Document, name: &str| match d.get(name) {
+            Some(Bson::Timestamp(at)) => *at,
+            other => panic!("{name}: {other:?}"),
+        };
+        let made = time(&c.all(collections).await[0], "timestamp");
+        // Nobody tells it anything.
+        cluster.lose_config_server().await;
+        cluster.restart_shard(0).await;
+        let mut shard = cluster.shard(0).await;
+        let kept = shard.all(doc! { "find": "vectorClock", "$db": "config" }).await;
+        assert!(time(&kept[0], "configTime") > made, "{kept:?}");
+        let version = doc! { "minWireVersion": 0, "maxWireVersion": 21 };
+        shard.admin(doc! { "hello": 1, "internalClient": version }).await;
+        let reply = shard.admin(doc! { "ping": 1 }).await;
+        assert!(time(&reply, "$configTime") >= time(&kept[0], "configTime"), "{reply:?}");
+    });
+}
+
+#[test]
 fn nothing_that_is_written_while_a_collection_becomes_sharded_is_lost() {
     run(async {
         let cluster = Cluster::of(2, 1).await;

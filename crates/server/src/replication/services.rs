@@ -262,7 +262,12 @@ impl Store for Documents {
                     peers.call(host, body, pando_rpc::Retry::Idempotent, limit).await.map_err(Error::from)
                 }
                 Target::Shard(shard) => sharding()?.cluster()?.on_shard(&ShardId::new(shard), body).await,
-                Target::ConfigServers => sharding()?.cluster()?.on_config(body).await,
+                Target::ConfigServers => {
+                    let sharding = sharding()?;
+                    let reply = sharding.cluster()?.on_config(body).await?;
+                    sharding.keep_times(&self.data()?.internal).await?;
+                    Ok(reply)
+                }
                 Target::Own => sharding()?.own_step(body).await,
             }
         })

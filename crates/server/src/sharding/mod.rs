@@ -11,6 +11,7 @@
 //! * [`fences`] — what a shard remembers of definitions that others coordinate, so that late commands do nothing;
 //! * [`donations`], [`receptions`] — ranges that move away from here, and here;
 //! * [`deletions`] — ranges that are to be deleted are taken up by a workflow;
+//! * [`vector_clock`] — of which times this shard has heard, for the next primary;
 //! * [`time_keys`] — the keys that the cluster's times are signed with;
 //! * [`ddl_locks`] — one definition at a time for each name.
 //!
@@ -29,6 +30,7 @@ pub(crate) mod receptions;
 pub(crate) mod sections;
 pub(crate) mod shard_key_indexes;
 pub(crate) mod time_keys;
+mod vector_clock;
 
 use crate::replication::Replication;
 use cached_metadata::CachedMetadata;
@@ -68,6 +70,7 @@ pub(crate) struct Sharding {
     /// What is learnt of one name is taken over in the order in which it was asked for.
     refreshes: NameLocks,
     cluster: OnceLock<Arc<Cluster>>,
+    times: Arc<Times>,
     /// What this set's calls tell and hear of the cluster time.
     clock: OnceLock<Arc<dyn Gossip>>,
 }
@@ -76,7 +79,6 @@ pub(crate) struct Sharding {
 pub(crate) struct Cluster {
     pub(crate) identity: Arc<ShardIdentity>,
     pub(crate) fleet: Fleet,
-    pub(crate) times: Arc<Times>,
     pub(crate) catalog: MetadataCache,
 }
 
@@ -97,6 +99,7 @@ impl Sharding {
             cached: OnceLock::new(),
             refreshes: NameLocks::default(),
             cluster: OnceLock::new(),
+            times: Arc::default(),
             clock: OnceLock::new(),
         }
     }
@@ -126,23 +129,16 @@ impl Sharding {
     }
     /// Another node of the cluster has told what it has heard of the cluster's metadata.
     pub(crate) fn hear(&self, args: &GenericArgs) {
-        if args.config_time.is_none() && args.topology_time.is_none() {
-            return;
-        }
-        if let Ok(cluster) = self.cluster() {
-            cluster.times.advance(args.config_time, args.topology_time);
-        }
+        self.times.advance(args.config_time, args.topology_time);
     }
     pub(crate) fn append_times(&self, reply: &mut DocBuilder) {
-        if let Some(cluster) = self.cluster.get() {
-            cluster.times.append(reply);
-        }
+        self.times.append(reply);
     }
     /// The cluster, whose nodes are called from here; 203 where this set is no shard yet.
     pub(crate) fn cluster(&self) -> Result<&Arc<Cluster>> {
         let identity = self.metadata.expect_identity()?;
         Ok(self.cluster.get_or_init(|| {
-            let times = Arc::new(Times::default());
+            let times = self.times.clone();
             let mut gossips = times.gossips_of_metadata();
             gossips.extend(self.clock.get().cloned());
             let pool = Pool::with(self.env.clone(), self.options.clone(), Bounds::default(), gossips);
@@ -150,9 +146,9 @@ impl Sharding {
             let hosts = identity.config_hosts.iter().map(String::as_str);
             let set = monitors.of(&identity.config_set, hosts);
             let fleet = Fleet { env: self.env.clone(), monitors, pool };
-            let config = Arc::new(ConfigServers { fleet: fleet.clone(), set, times: times.clone() });
+            let config = Arc::new(ConfigServers { fleet: fleet.clone(), set, times });
             let catalog = MetadataCache::new(&self.env, config);
-            Arc::new(Cluster { identity: identity.clone(), fleet, times, catalog })
+            Arc::new(Cluster { identity: identity.clone(), fleet, catalog })
         }))
     }
 }

@@ -88,8 +88,9 @@ pub(crate) async fn leave(
 }
 
 impl Sharding {
-    /// What the collection says, whatever was known before.
+    /// What the collection says, whatever was known before; and of which times this shard has heard.
     pub(crate) fn read_sections(&self, internal: &InternalCollections) -> Result<()> {
+        self.remember_times(internal)?;
         let docs = internal.all(&ns(), ReadAt::Latest)?;
         let all: Vec<_> = docs.iter().filter_map(|doc| said_by(doc)).collect();
         self.metadata.sections_are(&all);

@@ -360,6 +360,8 @@ impl Ddl<'_> {
                 Ok(())
             }
             Fenced::Sealed(given) => {
+                // What is sharded of it the former primary shard knows.
+                self.sharding.keep_times(&internal).await?;
                 let definitions = self.server.access.definitions();
                 for one in given.iter().filter_map(|e| e.value().as_doc().map(RawDoc::to_buf)) {
                     let uuid = match one.get("uuid") {
