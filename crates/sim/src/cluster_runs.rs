@@ -52,6 +52,7 @@ impl Total {
         let (d, of) = (&mut u.definitions, &r.users.definitions);
         d.created += of.created;
         d.sharded += of.sharded;
+        d.refined += of.refined;
         d.dropped += of.dropped;
         d.databases_dropped += of.databases_dropped;
         d.indexes += of.indexes;

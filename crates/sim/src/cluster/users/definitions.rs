@@ -26,11 +26,13 @@ const HIT_WITHIN_US: u64 = 60_000;
 const ALREADY_INITIALIZED: i64 = 23;
 const NAMESPACE_EXISTS: i64 = 48;
 const INVALID_OPTIONS: i64 = 72;
+const NOT_SHARDED: i64 = 118;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub created: usize,
     pub sharded: usize,
+    pub refined: usize,
     pub dropped: usize,
     pub databases_dropped: usize,
     pub indexes: usize,
@@ -48,6 +50,8 @@ pub struct Counts {
 enum Key {
     Unsharded,
     Ranged,
+    /// It was by range of one field.
+    Refined,
     Hashed,
     Id,
 }
@@ -58,6 +62,7 @@ impl Key {
             Key::Hashed => doc! { "k": "hashed" },
             Key::Id => doc! { "_id": "hashed" },
             Key::Ranged | Key::Unsharded => doc! { "k": 1 },
+            Key::Refined => doc! { "k": 1, "_id": 1 },
         }
     }
 }
@@ -246,8 +251,9 @@ impl Definer {
             0 => self.drop_collection(coll, &ns).await,
             1 if self.c.below(3) == 0 => self.drop_database().await,
             2 | 3 => self.index(coll).await,
-            4 if key == Key::Ranged => self.split(&ns).await,
-            5 if key == Key::Ranged => self.merge(&ns).await,
+            4 if matches!(key, Key::Ranged | Key::Refined) => self.split(&ns, key).await,
+            5 if matches!(key, Key::Ranged | Key::Refined) => self.merge(&ns, key).await,
+            8 if key == Key::Ranged => self.refine(coll, &ns).await,
             6 | 7 if key == Key::Unsharded => {
                 let key = self.some_key();
                 self.shard(coll, &ns, key).await;
@@ -369,18 +375,37 @@ impl Definer {
         };
         lock(&self.spaces).counts.indexes += usize::from(done);
     }
-    async fn split(&mut self, ns: &str) {
+    async fn refine(&mut self, coll: &str, ns: &str) {
+        if !self.create_index(coll, Key::Refined.pattern()).await {
+            return;
+        }
+        let mut body = doc! { "refineCollectionShardKey": ns };
+        body.push("key", Key::Refined.pattern());
+        if let Ended::Done = self.until(&body, "admin", &[], &[INVALID_OPTIONS, NOT_SHARDED]).await {
+            let mut spaces = lock(&self.spaces);
+            spaces.counts.refined += 1;
+            spaces.defined(ns, Key::Refined);
+        }
+    }
+    async fn split(&mut self, ns: &str, key: Key) {
         let mut body = doc! { "split": ns };
-        body.push("middle", doc! { "k": self.c.below(KEYS as u64) as i64 });
+        let mut middle = doc! { "k": self.c.below(KEYS as u64) as i64 };
+        if key == Key::Refined {
+            middle.push("_id", self.c.below(KEYS as u64) as i64);
+        }
+        body.push("middle", middle);
         body.push("$db", "admin");
         let done = self.c.ask_primary(&body.to_raw()).await.is_some_and(|r| is_done(&r));
         lock(&self.spaces).counts.splits += usize::from(done);
     }
     /// Of two quarters, in the collection's zones.
-    async fn merge(&mut self, ns: &str) {
+    async fn merge(&mut self, ns: &str, key: Key) {
         let at = self.c.below(4) as i64 * KEYS / 4;
         let mut body = doc! { "mergeChunks": ns };
-        let bound = |n: i64| Bson::from(doc! { "k": n });
+        let bound = |n: i64| match key {
+            Key::Refined => Bson::from(doc! { "k": n, "_id": Bson::MinKey }),
+            _ => Bson::from(doc! { "k": n }),
+        };
         body.push("bounds", vec![bound(at), bound(at + KEYS / 4)]);
         body.push("$db", "admin");
         let done = self.c.ask_primary(&body.to_raw()).await.is_some_and(|r| is_done(&r));

@@ -114,7 +114,7 @@ async fn a_move(c: &mut Caller, ns: &str) -> Option<DocBuf> {
     Some(body.to_raw())
 }
 
-/// Now and then something between two bounds of a key of one field.
+/// Now and then something between two bounds of a key.
 fn bound(c: &Caller, min: &RawDoc, max: &RawDoc) -> Option<Bson> {
     if c.below(2) == 0 {
         return None;
@@ -127,5 +127,6 @@ fn bound(c: &Caller, min: &RawDoc, max: &RawDoc) -> Option<Bson> {
     let width = u64::try_from(most.checked_sub(least)?).ok().filter(|n| *n > 1)?;
     let mut key = Document::new();
     key.push(first.name(), least + 1 + c.below(width - 1) as i64);
+    min.iter().skip(1).for_each(|more| key.push(more.name(), c.below(KEYS as u64) as i64));
     Some(Bson::from(key))
 }
