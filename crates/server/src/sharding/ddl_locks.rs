@@ -21,3 +21,38 @@ impl DdlLocks {
         self.0.of(name).exclusive(&env.clock).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::{Pin, pin};
+    use std::task::{Context, Poll, Waker};
+
+    fn poll<T>(f: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        match f.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(x) => Some(x),
+            Poll::Pending => None,
+        }
+    }
+
+    /// Nobody asks again and again, so nobody who is quicker overtakes (SYS-256).
+    #[test]
+    fn definitions_of_a_name_come_in_the_order_in_which_they_were_asked_for() {
+        let (env, locks) = (pando_storage::testing::env(), DdlLocks::default());
+        let held = poll(pin!(locks.collection(&env, "d", "d.c"))).expect("nobody else is there");
+        let mut first = pin!(locks.collection(&env, "d", "d.c"));
+        assert!(poll(first.as_mut()).is_none());
+        // A drop of the database waits for both, and who comes behind it waits for it.
+        let mut drops = pin!(locks.exclusive(&env, "d"));
+        let mut late = pin!(locks.collection(&env, "d", "d.d"));
+        assert!(poll(drops.as_mut()).is_none() && poll(late.as_mut()).is_none());
+        drop(held);
+        assert!(poll(drops.as_mut()).is_none() && poll(late.as_mut()).is_none());
+        let held = poll(first.as_mut()).expect("it is its turn");
+        assert!(poll(drops.as_mut()).is_none());
+        drop(held);
+        assert!(poll(late.as_mut()).is_none());
+        drop(poll(drops.as_mut()).expect("everybody who came before is out"));
+        assert!(poll(late.as_mut()).is_some());
+    }
+}
