@@ -23,12 +23,15 @@ fn main() -> ExitCode {
         }
         ["supply"] => supply(None),
         ["supply", what @ ("--notices" | "--sbom"), file] => supply(Some((*what, *file))),
-        ["fuzz-grammar"] => fuzz_grammar("120", &todays_seed()),
-        ["fuzz-grammar", "--seconds", seconds] => fuzz_grammar(seconds, &todays_seed()),
-        ["fuzz-grammar", "--seconds", seconds, "--seed", seed] => fuzz_grammar(seconds, seed),
+        ["fuzz-grammar"] => fuzz_grammar("soak", "120", &todays_seed()),
+        ["fuzz-grammar", "--seconds", seconds] => fuzz_grammar("soak", seconds, &todays_seed()),
+        ["fuzz-grammar", "--seconds", seconds, "--seed", seed] => fuzz_grammar("soak", seconds, seed),
+        ["fuzz-grammar", "--seconds", seconds, "--seed", seed, "--profile", profile] => {
+            fuzz_grammar(profile, seconds, seed)
+        }
         _ => {
             println!(
-                "usage: cargo xtask tidy | cargo xtask tour <insert|find|apply> | cargo xtask supply [--notices FILE | --sbom FILE] | cargo xtask fuzz-grammar [--seconds N [--seed N]]"
+                "usage: cargo xtask tidy | cargo xtask tour <insert|find|apply> | cargo xtask supply [--notices FILE | --sbom FILE] | cargo xtask fuzz-grammar [--seconds N [--seed N [--profile NAME]]]"
             );
             ExitCode::FAILURE
         }
@@ -72,7 +75,7 @@ fn todays_seed() -> String {
 }
 
 /// Programs from the grammar on one server for so many seconds, then commands of administration for a quarter of them.
-fn fuzz_grammar(seconds: &str, seed: &str) -> ExitCode {
+fn fuzz_grammar(profile: &str, seconds: &str, seed: &str) -> ExitCode {
     let Ok(n) = seconds.parse::<u64>() else {
         println!("--seconds takes a number");
         return ExitCode::FAILURE;
@@ -83,7 +86,7 @@ fn fuzz_grammar(seconds: &str, seed: &str) -> ExitCode {
         run.args([
             "run",
             "--profile",
-            "soak",
+            profile,
             "-p",
             "pando-grammar",
             "--",

@@ -125,6 +125,33 @@ impl Maintenance {
         }
         Ok((docs, records.len()))
     }
+    /// Documents as they are now, in the order of the collection, behind a record: so many, or until they come to so many bytes (but one at
+    /// least), and the last record.
+    pub fn documents_behind(
+        &self,
+        ns: &Namespace,
+        uuid: Uuid,
+        after: Option<&RecordId>,
+        max: usize,
+        bytes_max: usize,
+    ) -> Result<(Vec<DocBuf>, Option<RecordId>)> {
+        let coll = self.the_collection(ns, uuid)?;
+        let mut source = CollectionSource::new(coll, self.catalog.read_latest()?);
+        let scan = RecordScan { after, ..RecordScan::all(Direction::Forward) };
+        let mut all = source.scan_records(scan)?;
+        let (mut docs, mut last, mut bytes) = (Vec::new(), None, 0);
+        while docs.len() < max
+            && let Some((rid, doc)) = all.next()?
+        {
+            if !docs.is_empty() && bytes + doc.len() > bytes_max {
+                break;
+            }
+            bytes += doc.len();
+            docs.push(RawDoc::trusted(&doc).to_buf());
+            last = Some(rid);
+        }
+        Ok((docs, last))
+    }
     /// The documents with the `_id`s of `keys`, all as of one moment.
     pub fn documents_by_id(
         &self,

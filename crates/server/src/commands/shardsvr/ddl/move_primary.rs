@@ -14,7 +14,7 @@
 use super::{Ddl, append_majority};
 use crate::commands::shardsvr::migration::{range_of, record_in};
 use crate::sharding::moving_databases::{MovingCollection, Turns};
-use pando_access::{Collection, IndexRange};
+use pando_access::Collection;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
 use pando_routing::{ShardId, ShardKey};
@@ -103,11 +103,7 @@ impl Ddl<'_> {
         }
         // Clients wait for the rest of it.
         for _ in 0..limits::MOVE_PRIMARY_ROUNDS_MAX {
-            let mut given = 0;
-            for moving in self.sharding.moving_databases.of(the_move.db) {
-                given += self.give_changes(the_move, &moving).await?;
-            }
-            if given <= limits::MIGRATION_LITTLE_LEFT {
+            if self.give_all_changes(the_move).await? <= limits::MIGRATION_LITTLE_LEFT {
                 break;
             }
         }
@@ -129,10 +125,10 @@ impl Ddl<'_> {
             let known = self.sharding.moving_databases.of(the_move.db);
             match known.into_iter().find(|m| m.here == coll.uuid) {
                 Some(moving) if moving.is_copied => {}
-                Some(moving) => self.copy_in_order(the_move, &moving).await?,
+                Some(moving) => self.copy(the_move, &moving).await?,
                 None => {
                     let moving = self.begin_moving(the_move, coll).await?;
-                    self.copy_in_order(the_move, &moving).await?;
+                    self.copy(the_move, &moving).await?;
                 }
             }
         }
@@ -231,38 +227,32 @@ impl Ddl<'_> {
         };
         Ok(self.sharding.moving_databases.add(moving))
     }
+    /// In the order of the collection. What is written meanwhile is recorded.
     async fn copy(&self, the_move: &Move<'_>, moving: &MovingCollection) -> Result<()> {
-        for number in 1.. {
-            let docs = moving.donation.copy(&self.server.upkeep.maintenance, RECEIVER, number)?;
+        let maintenance = &self.server.upkeep.maintenance;
+        let (max, bytes_max) = (limits::MIGRATION_HELPING_DOCUMENTS_MAX, limits::MIGRATION_REPLY_BYTES_MAX);
+        let mut after = None;
+        for turn in 1.. {
+            let (ns, uuid) = (&moving.ns, moving.here);
+            let (docs, last) = maintenance.documents_behind(ns, uuid, after.as_ref(), max, bytes_max)?;
             if docs.is_empty() {
                 break;
             }
+            after = last;
             self.give(the_move, moving, Given { docs: &docs, ..Given::default() }).await?;
+            // What is recorded is kept in memory.
+            if turn % limits::MOVE_PRIMARY_TURNS_BETWEEN == 0 {
+                self.give_all_changes(the_move).await?;
+            }
         }
         Ok(())
     }
-    /// The same in the order of the collection, while nobody writes.
-    async fn copy_in_order(&self, the_move: &Move<'_>, moving: &MovingCollection) -> Result<()> {
-        let maintenance = &self.server.upkeep.maintenance;
-        let key = ShardKey::parse(&doc! { "_id": 1 }.to_raw())?;
-        let keys = key.range(&key.least(), &key.greatest())?;
-        let (start, end) = (keys.start.clone(), keys.index_end().to_vec());
-        let (ns, uuid) = (moving.ns.clone(), moving.here);
-        let range = IndexRange { ns, uuid, index: None, key, start, end };
-        let records = maintenance.records_in_range(&range, limits::MIGRATION_DOCUMENTS_MAX)?;
-        if records.len() > limits::MIGRATION_DOCUMENTS_MAX {
-            let text = format!("{} holds more than {} documents", moving.ns, limits::MIGRATION_DOCUMENTS_MAX);
-            return Err(Error::new(ErrorCode::ChunkTooBig, text));
+    async fn give_all_changes(&self, the_move: &Move<'_>) -> Result<usize> {
+        let mut given = 0;
+        for moving in self.sharding.moving_databases.of(the_move.db) {
+            given += self.give_changes(the_move, &moving).await?;
         }
-        let mut left = &records[..];
-        while !left.is_empty() {
-            let some = &left[..left.len().min(limits::MIGRATION_HELPING_DOCUMENTS_MAX)];
-            let bytes = limits::MIGRATION_REPLY_BYTES_MAX;
-            let (docs, taken) = maintenance.documents_of(&moving.ns, moving.here, some, bytes)?;
-            self.give(the_move, moving, Given { docs: &docs, ..Given::default() }).await?;
-            left = &left[taken..];
-        }
-        Ok(())
+        Ok(given)
     }
     /// What was written since the last turn, and what sessions have done; how much that was.
     async fn give_changes(&self, the_move: &Move<'_>, moving: &MovingCollection) -> Result<usize> {

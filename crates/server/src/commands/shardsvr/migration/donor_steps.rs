@@ -63,9 +63,10 @@ pub(super) async fn look(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf>
 pub(super) async fn record(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
     let range = range::by_index(ddl, migration)?;
     record_in(ddl, migration, range).await?;
+    ddl.sharding.donations.of(migration.id)?.begin_copy(&ddl.server.upkeep.maintenance)?;
     Ok(DocBuf::default())
 }
-/// The same by an index that need not be there.
+/// The same without a look at what is there, and by an index that need not be there.
 pub(in crate::commands::shardsvr) async fn record_in(
     ddl: &Ddl<'_>,
     migration: &Migration,
@@ -80,9 +81,7 @@ pub(in crate::commands::shardsvr) async fn record_in(
         let text = format!("operations that write to {} have not ended in time", migration.ns);
         Error::new(ErrorCode::LockTimeout, text)
     })?;
-    let donation = donations.of(migration.id)?;
-    donation.begin_history(&ddl.server.sessions, range::keys(migration)?).await?;
-    donation.begin_copy(maintenance)
+    donations.of(migration.id)?.begin_history(&ddl.server.sessions, range::keys(migration)?).await
 }
 
 pub(super) fn number(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
