@@ -57,6 +57,9 @@ impl Access {
         };
         let visible = self.placed(ctx, ns, Kind::Read)?;
         self.check_snapshot(ctx, ns, &visible, at)?;
+        if named.is_none() {
+            self.check_was_here(ctx, ns, at)?;
+        }
         Ok(self.admit(named, visible))
     }
 

@@ -92,6 +92,25 @@ impl Access {
         );
         Err(Error::new(code, text))
     }
+    /// What came to this shard with its database has been nowhere here before, and was another shard's then.
+    ///
+    /// # Errors
+    /// 246 where nothing had the name then, something has now, and the database has moved.
+    pub(crate) fn check_was_here(&self, ctx: &OpCtx, ns: &Namespace, at: ReadAt) -> Result<()> {
+        let has_moved = self.placement.is_some() && ctx.database_version.is_some_and(|v| v.last_mod > 1);
+        let is_of_before = matches!(at, ReadAt::At(_)) && ctx.read_concern.level() == ReadLevel::Snapshot;
+        if !(has_moved && is_of_before)
+            || open_txn(ctx).is_some()
+            || self.catalog.snapshot().get(ns).is_none()
+        {
+            return Ok(());
+        }
+        let text = format!(
+            "Unable to read from a snapshot due to pending collection catalog changes: {ns} may have been on another shard at that \
+             time; please retry the operation"
+        );
+        Err(Error::new(ErrorCode::SnapshotUnavailable, text))
+    }
     /// By what a collection is sharded, as this shard knows.
     pub fn sharded_by(&self, ns: &Namespace) -> Option<ShardKey> {
         self.placement.as_ref()?.known(ns).table().map(|table| table.collection.key.clone())

@@ -86,6 +86,8 @@ pub const STORAGE_MEMTABLE_BYTES_MIN: usize = 4 << 20;
 pub const STORAGE_MEMTABLE_HARD_FACTOR: usize = 8;
 /// Log on disk (MongoDB's smallest default, 990 MiB).
 pub const OPLOG_BYTES: u64 = 990 << 20;
+/// What a walk over the log reads from a file at once, and the rest of one entry.
+pub const OPLOG_READ_BATCH_BYTES: usize = 4 << 20;
 /// Replaced versions on disk before the oldest snapshots are given up.
 pub const STORAGE_HISTORY_BYTES_MAX: u64 = 4 << 30;
 /// Idle time after which a logical session is over (`localLogicalSessionTimeoutMinutes`).

@@ -32,6 +32,8 @@ pub const MIGRATION_HISTORY_ENTRIES_LOOKED_AT: usize = 50_000;
 pub const MIGRATION_LITTLE_LEFT: usize = 100;
 /// Turns over all collections of a database that moves, until what is left is little or clients write faster than that.
 pub const MOVE_PRIMARY_ROUNDS_MAX: usize = 20;
+/// Entries that are noted, behind which others get their turn.
+pub const MIGRATION_ENTRIES_BETWEEN_YIELDS: usize = 64;
 /// Turns of documents, behind which what was written meanwhile is given.
 pub const MOVE_PRIMARY_TURNS_BETWEEN: usize = 16;
 /// How often writers of one of its collections are waited for, and the pause between.

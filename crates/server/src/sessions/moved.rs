@@ -13,7 +13,7 @@ use super::LogicalSessions;
 use super::restore::{done_of, statements_of};
 use pando_access::Interrupt;
 use pando_base::{Error, ErrorCode, Result, SessionId, limits};
-use pando_bson::{DocBuilder, RawDoc};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_oplog::entry::{EntryView, INCOMPLETE_HISTORY_STMT, Identity, MOVED_HISTORY, Session};
 use pando_oplog::session::lsid_doc;
 use pando_session::retryable::{Begin, Loan};
@@ -45,20 +45,32 @@ impl<'a> Told<'a> {
 }
 
 impl LogicalSessions {
-    /// Notes what another shard's entry of a session's statement says; whether that was news.
+    /// Notes what another shard's entries of sessions' statements say. A session is taken once for all of its entries that follow one
+    /// another: it may have carried out many thousands.
     ///
     /// # Errors
-    /// 2 for what is no such entry, 262 where an operation keeps the session to itself for too long, or this node's own.
-    pub(crate) async fn take_moved(&self, interrupt: &dyn Interrupt, doc: &RawDoc) -> Result<bool> {
-        let told = Told::parse(doc)?;
-        let Some(mut loan) = self.borrow(interrupt, &told).await? else { return Ok(false) };
+    /// 2 for what is no such entry, 262 where an operation keeps a session to itself for too long, or this node's own.
+    pub(crate) async fn take_moved(&self, interrupt: &dyn Interrupt, docs: &[DocBuf]) -> Result<()> {
+        let told = docs.iter().map(|doc| Told::parse(doc)).collect::<Result<Vec<_>>>()?;
+        for some in told.chunk_by(|a, b| a.session == b.session && a.number == b.number) {
+            let Some(mut loan) = self.borrow(interrupt, &some[0]).await? else { continue };
+            for (i, told) in some.iter().enumerate() {
+                self.note_moved(&mut loan, told)?;
+                if i % limits::MIGRATION_ENTRIES_BETWEEN_YIELDS == 0 {
+                    self.env.tasks.yield_now().await;
+                }
+            }
+        }
+        Ok(())
+    }
+    fn note_moved(&self, loan: &mut Loan, told: &Told<'_>) -> Result<()> {
         let news: Vec<i32> = match told.entry {
             Some(_) => told.stmts.iter().copied().filter(|stmt| !loan.knows(*stmt)).collect(),
             None if loan.is_complete() => vec![INCOMPLETE_HISTORY_STMT],
             None => Vec::new(),
         };
         if news.is_empty() {
-            return Ok(false);
+            return Ok(());
         }
         let lsid = lsid_doc(&told.session);
         let session = Session { lsid: &lsid, txn_number: told.number, stmt_ids: &news, prev: loan.last_op() };
@@ -74,7 +86,7 @@ impl LogicalSessions {
             }
             None => loan.note_incomplete(at),
         }
-        Ok(true)
+        Ok(())
     }
     /// The session under this number; `None` where it has gone on since.
     async fn borrow(&self, interrupt: &dyn Interrupt, told: &Told<'_>) -> Result<Option<Loan>> {

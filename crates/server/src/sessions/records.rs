@@ -193,7 +193,7 @@ impl LogicalSessions {
     pub(crate) fn kept(&self) -> Result<Option<(SessionRecords, OpTime)>> {
         let Some(kept) = self.maintenance.session_records()? else { return Ok(None) };
         let mark = kept.end.unwrap_or(kept.upto);
-        let found = self.storage.log().read(Bound::Included(mark.ts), false).next()?;
+        let found = self.storage.log().first_from(mark.ts)?;
         // One entry in common means that all before it are the same.
         let same = match found {
             Some((ts, entry)) if ts == mark.ts => {

@@ -11,7 +11,6 @@ use pando_command::{Request, SessionId};
 use pando_oplog::entry::{EntryView, ImageKind, for_clients};
 use pando_oplog::session::lsid_doc;
 use pando_session::retryable::{Done, Kind};
-use std::ops::Bound;
 
 /// What an entry says was done to a document, by this shard or by the one that its range has come from.
 fn carried_out(entry: &RawDoc) -> Result<EntryView<'_>> {
@@ -22,7 +21,7 @@ fn carried_out(entry: &RawDoc) -> Result<EntryView<'_>> {
 impl LogicalSessions {
     /// The log's entry at that position.
     pub(super) fn entry_at(&self, at: OpTime) -> Result<Option<DocBuf>> {
-        let found = self.storage.log().read(Bound::Included(at.ts), false).next()?;
+        let found = self.storage.log().first_from(at.ts)?;
         let Some((ts, entry)) = found else { return Ok(None) };
         let entry = RawDoc::trusted(&entry);
         let same = ts == at.ts && EntryView::parse(entry)?.op_time() == at;

@@ -14,7 +14,6 @@ use pando_oplog::session::lsid_of;
 use pando_repl::data::metadata::append_op_time;
 use pando_session::transaction::State;
 use std::fmt;
-use std::ops::Bound;
 use std::sync::{Arc, Weak};
 
 /// Fixed, so that all members show the same.
@@ -104,7 +103,7 @@ impl LogicalSessions {
     /// When the entry was made, and where the chain begins that it is the newest part of. Of an entry that this member's log
     /// never had (its copy of the set begins later), or has no more, the second is known that its timestamp names.
     fn of_entry(&self, at: OpTime, state: State) -> Result<(Millis, Option<OpTime>)> {
-        let found = self.storage.log().read(Bound::Included(at.ts), false).next()?;
+        let found = self.storage.log().first_from(at.ts)?;
         let Some((_, entry)) = found.filter(|(ts, _)| *ts == at.ts) else {
             return Ok((i64::from(at.ts.secs()) * 1000, None));
         };

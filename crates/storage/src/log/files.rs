@@ -3,7 +3,7 @@
 use super::payload::Payloads;
 use super::segment::{Segment, SegmentView};
 use crate::damage::damaged;
-use pando_base::limits::LOG_WRITE_BYTES;
+use pando_base::limits::{self, LOG_WRITE_BYTES};
 use pando_base::panics::poisoned;
 use pando_base::sync::Mutex;
 use pando_base::{Error, Result};
@@ -274,7 +274,7 @@ impl LogFiles {
         Ok(())
     }
 
-    /// Up to about `max` records from `from` on (or just after it), within one file.
+    /// Up to about `max` records from `from` on (or just after it), within one file, and not many more bytes than a batch should have.
     pub(crate) fn read_forward(&self, from: u64, inclusive: bool, max: usize) -> Result<Vec<(u64, Vec<u8>)>> {
         let wanted = |ts: u64| ts > from || (inclusive && ts == from);
         let view: Option<SegmentView> = {
@@ -283,7 +283,7 @@ impl LogFiles {
             segments.get(i).map(|s| s.view_at(from))
         };
         let Some(view) = view else { return Ok(Vec::new()) };
-        self.collect(&view, wanted, max)
+        self.collect(&view, wanted, max, limits::OPLOG_READ_BATCH_BYTES)
     }
     /// Records at or below `from`, newest first, from one stretch of a file.
     pub(crate) fn read_backward(&self, from: u64, inclusive: bool) -> Result<Vec<(u64, Vec<u8>)>> {
@@ -294,26 +294,30 @@ impl LogFiles {
             i.checked_sub(1).and_then(|i| segments.get(i)).map(|s| s.view_before(from, inclusive))
         };
         let Some(view) = view else { return Ok(Vec::new()) };
-        let mut out = self.collect(&view, wanted, usize::MAX)?;
+        let mut out = self.collect(&view, wanted, usize::MAX, usize::MAX)?;
         out.reverse();
         Ok(out)
     }
-    /// Up to `max` wanted records of a view.
+    /// Up to `max` wanted records of a view, until they come to so many bytes.
     fn collect(
         &self,
         view: &SegmentView,
         wanted: impl Fn(u64) -> bool,
         max: usize,
+        bytes_max: usize,
     ) -> Result<Vec<(u64, Vec<u8>)>> {
-        let (mut out, mut failed) = (Vec::new(), Ok(()));
+        let (mut out, mut bytes, mut failed) = (Vec::new(), 0, Ok(()));
         view.walk(|r, _| {
             if wanted(r.ts) {
                 match self.payloads.of(&r, &view.path) {
-                    Ok(payload) => out.push((r.ts, payload)),
+                    Ok(payload) => {
+                        bytes += payload.len();
+                        out.push((r.ts, payload));
+                    }
                     Err(e) => failed = Err(e),
                 }
             }
-            out.len() < max && failed.is_ok()
+            out.len() < max && bytes < bytes_max && failed.is_ok()
         })?;
         failed.map(|()| out)
     }

@@ -439,7 +439,13 @@ impl OpLog {
 
     /// Entries from `from` on that are visible now, oldest first; with `backward`, from `from` down.
     pub fn read(&self, from: Bound<Timestamp>, backward: bool) -> OplogCursor {
-        OplogCursor { log: self.clone(), from, backward, buffer: VecDeque::new(), limit: self.visible() }
+        let limit = self.visible();
+        let batch = OplogCursor::BATCH;
+        OplogCursor { log: self.clone(), from, backward, buffer: VecDeque::new(), limit, batch }
+    }
+    /// The first entry from a time on, if there is one yet: no more than that is read.
+    pub fn first_from(&self, from: Timestamp) -> Result<Option<(Timestamp, Bytes)>> {
+        OplogCursor { batch: 1, ..self.read(Bound::Included(from), false) }.next()
     }
 
     pub(crate) fn unpin(&self, pin: u64) {
@@ -512,6 +518,8 @@ pub struct OplogCursor {
     backward: bool,
     buffer: VecDeque<(u64, Bytes)>,
     limit: Timestamp,
+    /// Entries that are fetched at once.
+    batch: usize,
 }
 
 impl OplogCursor {
@@ -555,9 +563,9 @@ impl OplogCursor {
         let files = &self.log.0.files;
         let limit = self.limit.0;
         let rows = match (self.from, self.backward) {
-            (Bound::Unbounded, false) => files.read_forward(0, true, Self::BATCH)?,
-            (Bound::Included(t), false) => files.read_forward(t.0, true, Self::BATCH)?,
-            (Bound::Excluded(t), false) => files.read_forward(t.0, false, Self::BATCH)?,
+            (Bound::Unbounded, false) => files.read_forward(0, true, self.batch)?,
+            (Bound::Included(t), false) => files.read_forward(t.0, true, self.batch)?,
+            (Bound::Excluded(t), false) => files.read_forward(t.0, false, self.batch)?,
             (Bound::Unbounded, true) => files.read_backward(limit, true)?,
             (Bound::Included(t), true) => files.read_backward(t.0.min(limit), true)?,
             (Bound::Excluded(t), true) if t.0 > limit => files.read_backward(limit, true)?,
@@ -584,7 +592,7 @@ impl OplogCursor {
                 Bound::Included(t) => below(t.0.min(limit).saturating_add(1)),
                 Bound::Excluded(t) => below(t.0.min(limit.saturating_add(1))),
             };
-            let start = end.saturating_sub(Self::BATCH);
+            let start = end.saturating_sub(self.batch);
             self.buffer.extend(recent.range(start..end).rev().cloned());
             return if end > 0 { Ok(()) } else { Err(oldest) };
         }
@@ -594,7 +602,7 @@ impl OplogCursor {
             _ if state.all_in_memory || before == Some(oldest) => 0,
             _ => return Err(oldest),
         };
-        let end = below(limit.saturating_add(1)).min(start + Self::BATCH).max(start);
+        let end = below(limit.saturating_add(1)).min(start + self.batch).max(start);
         self.buffer.extend(recent.range(start..end).cloned());
         Ok(())
     }

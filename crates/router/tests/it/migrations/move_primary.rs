@@ -144,3 +144,74 @@ fn what_is_written_while_a_database_moves_is_where_it_goes() {
         cluster.shut_down().await;
     });
 }
+
+#[test]
+fn whoever_waits_for_a_move_goes_on_where_the_database_is() {
+    run(async {
+        let (cluster, mut c) = two_shards().await;
+        for (round, to) in ["s1", "s0", "s1", "s0"].into_iter().enumerate() {
+            insert(&mut c, "a", (0..500).map(|i| doc! { "_id": i, "k": i }.into()).collect()).await;
+            let mut mover = cluster.router(0).await;
+            let moving = spawn(async move {
+                mover.ok(move_primary("test", to)).await;
+            });
+            pause(10).await;
+            if round % 2 == 0 {
+                c.ok(doc! { "shardCollection": "test.b", "key": doc! { "k": 1 }, "$db": "admin" }).await;
+                moving.await.unwrap();
+                insert(&mut c, "b", vec![doc! { "_id": 1, "k": 1 }.into()]).await;
+                assert_eq!((count(&mut c, "a").await, count(&mut c, "b").await), (500, 1));
+                c.ok(doc! { "drop": "a" }).await;
+            } else {
+                c.ok(doc! { "dropDatabase": 1 }).await;
+                moving.await.unwrap();
+                let entry = doc! { "find": "databases", "filter": doc! { "_id": "test" }, "$db": "config" };
+                assert!(c.all(entry).await.is_empty(), "its entry goes with it");
+                for n in 0..2 {
+                    assert!(names(&mut cluster.shard(n).await).await.is_empty());
+                }
+                c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+            }
+        }
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn a_snapshot_from_before_a_database_moved_is_refused() {
+    run(async {
+        let (cluster, mut c) = two_shards().await;
+        let mut insert = doc! { "insert": "a", "writeConcern": doc! { "w": "majority" } };
+        insert.push("documents", (0..5).map(|i| doc! { "_id": i }.into()).collect::<Vec<Bson>>());
+        c.ok(insert).await;
+        let reply = c.ok(doc! { "find": "a", "readConcern": doc! { "level": "snapshot" } }).await;
+        let then =
+            reply.get("cursor").and_then(Bson::as_doc).and_then(|d| d.get("atClusterTime")).unwrap().clone();
+        let at_then = || {
+            let level = doc! { "level": "snapshot", "atClusterTime": then.clone() };
+            doc! { "find": "a", "readConcern": level }
+        };
+        assert_eq!(c.all(at_then()).await.len(), 5);
+        c.ok(move_primary("test", "s1")).await;
+        assert_eq!(c.err(at_then()).await.0, 246, "not nothing");
+        assert_eq!(c.all(doc! { "find": "a", "readConcern": doc! { "level": "snapshot" } }).await.len(), 5);
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn what_a_session_has_done_by_the_thousand_moves_as_well() {
+    run(async {
+        let (cluster, mut c) = two_shards().await;
+        let session = doc! { "id": Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![9; 16] }) };
+        let mut many = doc! { "insert": "a", "lsid": session, "txnNumber": 1_i64 };
+        many.push("documents", (0..5000).map(|i| doc! { "_id": i }.into()).collect::<Vec<Bson>>());
+        c.ok(many.clone()).await;
+        c.ok(move_primary("test", "s1")).await;
+        // Sent again, all of it was done.
+        let again = c.ok(many).await;
+        assert_eq!(again.get("n").and_then(Bson::as_i64), Some(5000));
+        assert_eq!(count(&mut c, "a").await, 5000);
+        cluster.shut_down().await;
+    });
+}

@@ -1,7 +1,7 @@
 //! A command whose work a workflow of this primary does.
 
 use super::Ddl;
-use pando_base::{Error, Result};
+use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, RawDoc};
 use pando_workflows::ddl;
 
@@ -22,7 +22,12 @@ impl Ddl<'_> {
         let asked_by = self.ctx.client.asks_for().map(|who| who.to_doc());
         let state = ddl::begin(namespace, operation, request, asked_by.as_deref());
         let run = async { host.start(ddl::NAME, &state).await?.result().await };
-        let result = self.ctx.interruptible(run).await??;
+        let result = self.ctx.interruptible(run).await?;
+        if result.as_ref().is_err_and(|e| e.code == ErrorCode::StaleDbVersion) {
+            // It has moved while this definition waited for its locks: the router is told by what it believes.
+            self.server.access.check_database(self.ctx, db)?;
+        }
+        let result = result?;
         self.ctx.wrote(self.server.replication.last_applied());
         Ok(result)
     }

@@ -88,7 +88,7 @@ impl Ddl<'_> {
         if db == "config" {
             return Ok(());
         }
-        self.sharding.refresh_database_anew(db).await?;
+        self.check_has_not_moved(db).await?;
         match self.sharding.metadata.known_database(db) {
             Some(KnownDatabase::Here(_)) => Ok(()),
             _ => Err(Error::new(ErrorCode::NamespaceNotFound, format!("database {db} not found"))),

@@ -63,7 +63,7 @@ impl Ddl<'_> {
     /// Asking the config servers first, this node has heard of every time that they have: the number is above those of all earlier
     /// definitions of the database.
     async fn look_at_primary(&self, db: &str, to: &ShardId) -> Result<DocBuf> {
-        self.sharding.refresh_database_anew(db).await?;
+        self.check_has_not_moved(db).await?;
         let Some(KnownDatabase::Here(version)) = self.sharding.metadata.known_database(db) else {
             return Err(Error::new(ErrorCode::NamespaceNotFound, format!("database {db} not found")));
         };
@@ -326,9 +326,7 @@ impl Ddl<'_> {
         let (maintenance, stop) = (&self.server.upkeep.maintenance, &pando_access::Uninterrupted);
         maintenance.remove_moved(stop, ns, uuid, given.gone, &|_| true).await?;
         maintenance.put_moved(stop, ns, uuid, given.docs, &|_| true).await?;
-        for entry in given.entries {
-            self.server.sessions.take_moved(stop, entry).await?;
-        }
+        self.server.sessions.take_moved(stop, given.entries).await?;
         self.ctx.wrote(self.server.replication.last_applied());
         Ok(())
     }

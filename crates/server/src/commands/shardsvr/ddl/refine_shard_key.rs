@@ -19,6 +19,7 @@ impl Ddl<'_> {
         let lost = || Error::internal(format!("a coordinator's state without a request: {body}"));
         let key = body.get("request").and_then(|v| v.as_doc()?.get("newShardKey")?.as_doc());
         let key = ShardKey::parse(key.ok_or_else(lost)?)?;
+        self.check_has_not_moved(ns.db()).await?;
         self.sharding.refresh_anew(ns).await?;
         let known = self.sharding.metadata.known(ns);
         let Some(table) = known.table() else {

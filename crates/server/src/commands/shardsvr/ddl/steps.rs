@@ -5,10 +5,11 @@ use super::create_collection::Wanted;
 use super::move_primary;
 use crate::Server;
 use crate::commands::shardsvr::migration;
-use pando_base::{Error, Namespace, Result};
+use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::OpCtx;
 use pando_command::on_behalf_of::OnBehalfOf;
+use pando_metadata_cache::Ask;
 use pando_shard::metadata::KnownDatabase;
 use pando_workflows::ddl;
 use pando_workflows::{create_collection, drop_collection, drop_sharded_database, refine_shard_key};
@@ -57,9 +58,31 @@ fn nothing(done: Result<()>) -> Result<DocBuf> {
 }
 
 impl Ddl<'_> {
+    /// Whoever has waited for the locks of a database may find that it has moved meanwhile. One that is nowhere has not.
+    ///
+    /// # Errors
+    /// 249 where another shard is its primary.
+    pub(super) async fn check_has_not_moved(&self, db: &str) -> Result<()> {
+        self.sharding.refresh_database_anew(db).await?;
+        if let Some(KnownDatabase::Here(_)) = self.sharding.metadata.known_database(db) {
+            return Ok(());
+        }
+        let mut filter = DocBuilder::new();
+        filter.str("_id", db);
+        match self.cluster.catalog.read(&Ask::of("databases", filter.finish())).await?.is_empty() {
+            true => Ok(()),
+            false => {
+                let text = format!("database {db} has moved to another shard");
+                Err(Error::new(ErrorCode::StaleDbVersion, text))
+            }
+        }
+    }
     /// What the config servers know of a collection, and the number of this definition. Asking them first, this node has heard of
     /// every time that they have: the number is above those of all earlier definitions of the name.
     async fn look_at_collection(&self, ns: &Namespace) -> Result<DocBuf> {
+        if ns.db() != "config" {
+            self.check_has_not_moved(ns.db()).await?;
+        }
         self.sharding.refresh_anew(ns).await?;
         let mut b = DocBuilder::new();
         if let Some(table) = self.sharding.metadata.known(ns).table() {
@@ -69,7 +92,7 @@ impl Ddl<'_> {
         Ok(b.finish())
     }
     async fn look_at_database(&self, db: &str) -> Result<DocBuf> {
-        self.sharding.refresh_database_anew(db).await?;
+        self.check_has_not_moved(db).await?;
         let mut b = DocBuilder::new();
         let collections = self.sharded_collections(db).await?;
         b.array("collections", |list| {

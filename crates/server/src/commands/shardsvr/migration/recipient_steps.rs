@@ -148,9 +148,7 @@ impl<'a> Asking<'a> {
         let number = receptions.histories(self.migration.id, self.receiver)? + 1;
         let reply = self.turn("_getNextSessionMods", number).await?;
         let entries = documents(&reply, "oplog");
-        for entry in &entries {
-            self.ddl.server.sessions.take_moved(&Uninterrupted, entry).await?;
-        }
+        self.ddl.server.sessions.take_moved(&Uninterrupted, &entries).await?;
         receptions.has_histories(self.migration.id, number);
         Ok(Helped { things: entries.len(), more: reply.get("more").is_some_and(|v| v.is_truthy()) })
     }
