@@ -4,8 +4,7 @@
 
 use super::donations::Donation;
 use pando_base::panics::poisoned;
-use pando_base::{Namespace, Uuid};
-use std::collections::HashMap;
+use pando_base::{HashMap, Namespace, Uuid};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
