@@ -59,6 +59,15 @@ fn everything_that_is_not_sharded_goes_to_the_other_shard() {
         assert_eq!(wrong(&mut c, "none", "s1").await.0, 26);
         assert_eq!(c.err(doc! { "movePrimary": "test", "to": 5, "$db": "admin" }).await.0, 14);
         c.ok(move_primary("test", "s0")).await;
+        // What a shard keeps of itself is nobody's to clean, or to fill.
+        let mut shard = cluster.shard(1).await;
+        for db in ["admin", "config", "local"] {
+            let at = pando_base::Timestamp::new(u32::MAX, 1);
+            let fence = doc! { "_shardsvrFenceDatabase": 1, "clean": true, "timestamp": at, "$db": db };
+            assert_eq!(shard.err(fence).await.0, 20);
+            let take = doc! { "_shardsvrTakeMovedDocuments": "c", "timestamp": at, "$db": db };
+            assert_eq!(shard.err(take).await.0, 20);
+        }
 
         c.ok(move_primary("test", "s1")).await;
         let entry =

@@ -27,7 +27,7 @@ pub(in crate::commands) async fn participant(
 }
 
 /// What a shard keeps of itself and of its cluster is nobody's to drop, whoever asks.
-fn check_may_go(db: &str) -> Result<()> {
+pub(super) fn check_may_go(db: &str) -> Result<()> {
     match db {
         "admin" | "config" | "local" => {
             Err(Error::new(ErrorCode::IllegalOperation, format!("Cannot drop the {db} database")))

@@ -4,6 +4,7 @@ use crate::commands::prelude::*;
 use crate::commands::shardsvr::create_collection::number_of;
 use crate::commands::shardsvr::ddl::Ddl;
 use crate::commands::shardsvr::ddl::move_primary::{Fenced, Given};
+use crate::commands::shardsvr::drop_database::check_may_go;
 use pando_base::{Timestamp, Uuid};
 use pando_bson::fields::wrong_type;
 use pando_command::request::missing;
@@ -35,6 +36,7 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
 /// collection; what sessions have done is in `oplog`.
 pub(in crate::commands) async fn take(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
+    check_may_go(ns.db())?;
     let uuid = match req.body.get("collectionUUID") {
         Some(Value::Binary { subtype: 4, bytes }) => Uuid::from_slice(bytes),
         _ => None,
@@ -54,6 +56,7 @@ pub(in crate::commands) async fn take(server: &Server, ctx: &OpCtx, req: Request
 /// `_shardsvrFenceDatabase {1, timestamp, clean | given}`: nothing of the database is taken any more that has an older number; what is not
 /// sharded goes, or is what was `given`: `[{name, uuid}]`.
 pub(in crate::commands) async fn fence(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    check_may_go(req.db)?;
     server.upkeep.admission.before_write(ctx).await?;
     let given = req.body.get("given");
     let fenced = match (req.body.get("clean"), given.as_ref().and_then(|v| v.as_array())) {
