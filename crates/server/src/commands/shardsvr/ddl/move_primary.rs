@@ -213,7 +213,11 @@ impl Ddl<'_> {
                 Err(e) if e.code == ErrorCode::LockTimeout && tries < limits::MOVE_PRIMARY_TRIES_MAX => {
                     self.ctx.env().clock.sleep(Duration::from_millis(limits::MOVE_PRIMARY_RETRY_MS)).await;
                 }
-                Err(e) => return Err(e),
+                Err(e) => {
+                    // Nobody else knows of it yet.
+                    self.sharding.donations.end(id);
+                    return Err(e);
+                }
             }
         }
         let donation = self.sharding.donations.of(id)?;
@@ -290,10 +294,9 @@ impl Ddl<'_> {
         self.on_shard_with(&the_move.to, &body, &sequences).await.map(drop)
     }
 
-    fn forget_moving(&self, db: &str) -> Vec<Arc<MovingCollection>> {
+    fn forget_moving(&self, db: &str) {
         let moving = self.sharding.moving_databases.end(db);
         moving.iter().for_each(|moving| self.sharding.donations.end(moving.donation.id()));
-        moving
     }
     /// The database is the other shard's. It may be on its way back already: then what is left here has gone before.
     async fn drop_moved(&self, the_move: &Move<'_>) -> Result<()> {
