@@ -33,7 +33,8 @@ pub(crate) fn accumulator(c: &mut Chance, sorted: bool) -> (Document, Then) {
         3 => (doc! { "$max": c.one(&["$f", "$x", "$d", "$a"]) }, Then::Nothing),
         4 => (doc! { "$count": {} }, Then::Nothing),
         5 => (doc! { "$addToSet": c.one(&["$g", "$x", "$s"]) }, Then::Sort),
-        6 => (doc! { "$push": c.one(&["$n", "$_id"]) }, Then::Sort),
+        // Not of a field that may be missing: one set tells null from an index that covers the plan, as MongoDB does, and a shard fetches.
+        6 => (doc! { "$push": c.one(&["$k", "$_id"]) }, Then::Sort),
         7 => (doc! { "$stdDevPop": c.one(&["$f", "$n"]) }, Then::Round),
         8 => (doc! { "$stdDevSamp": c.one(&["$f", "$n"]) }, Then::Round),
         9 => (doc! { "$maxN": { "input": "$n", "n": n } }, Then::Nothing),
