@@ -18,7 +18,8 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     // On the database that it is about, not on `admin`.
     let within = Request { db: from.db(), ..req };
     let name = "_shardsvrRenameCollection";
-    let on = OnPrimary { ns: from.clone(), name, creates: false, retry: Retry::Idempotent };
+    // A second time it would take what was made under the old name meanwhile, and drop what the first has renamed.
+    let on = OnPrimary { ns: from.clone(), name, creates: false, retry: Retry::NotIdempotent };
     let arguments = |b: &mut DocBuilder| {
         b.str(name, from.coll()).str("to", to.as_str());
         for option in ["dropTarget", "stayTemp"] {
