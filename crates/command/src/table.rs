@@ -71,7 +71,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_configsvrRemoveShard" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrRemoveShardFromZone" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrRemoveTags" [] (ADMIN_ONLY | WRITE | RETRYABLE) - [C] (internal) "sharding";
-    "_configsvrRenameCollectionMetadata" [] (NONE) - [C] (internal) "sharding";
+    "_configsvrRenameCollectionMetadata" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrRepairShardedCollectionChunksHistory" [] (ADMIN_ONLY) - [C] (internal) "sharding";
     "_configsvrReshardCollection" [] (ADMIN_ONLY) - [C] (internal) "sharding";
     "_configsvrRunRestore" [] (ADMIN_ONLY) - [C] (internal) "sharding";
@@ -124,8 +124,8 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_shardsvrParticipantBlock" [] (NONE) - [S] (internal) "sharding";
     "_shardsvrRefineCollectionShardKey" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrRenameCollection" [] (WRITE) - [S] (internal) "sharding";
-    "_shardsvrRenameCollectionParticipant" [] (NONE) - [S] (internal) "sharding";
-    "_shardsvrRenameCollectionParticipantUnblock" [] (NONE) - [S] (internal) "sharding";
+    "_shardsvrRenameCollectionParticipant" [] (WRITE) - [S] (internal) "sharding";
+    "_shardsvrRenameCollectionParticipantUnblock" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrReshardCollection" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrReshardingOperationTime" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrSetAllowMigrations" [] (NONE) - [S] (internal) "sharding";

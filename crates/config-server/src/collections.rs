@@ -142,7 +142,7 @@ impl CatalogManager {
         }
     }
     /// The newest definition of a name that took a sharded collection away, or was given up.
-    fn fence(&self, of: &str) -> Result<Option<Timestamp>> {
+    pub(crate) fn fence(&self, of: &str) -> Result<Option<Timestamp>> {
         Ok(self.internal.named(&ns(FENCES), of)?.as_deref().and_then(fence_of))
     }
     /// The change that makes it at least `at`.

@@ -53,6 +53,7 @@ impl Total {
         d.created += of.created;
         d.sharded += of.sharded;
         d.refined += of.refined;
+        d.renamed += of.renamed;
         d.dropped += of.dropped;
         d.databases_dropped += of.databases_dropped;
         d.indexes += of.indexes;

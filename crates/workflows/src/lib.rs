@@ -15,8 +15,8 @@
 //! * [`mod@kit`] — runs a workflow straight and through every fault at every action (feature `kit`).
 //!
 //! One workflow, one folder, each with its `mutants`: [`demo`], [`drop_database`]; and those of a shard that coordinates definitions of
-//! its cluster (SH-DDL): [`create_collection`], [`drop_collection`], [`drop_sharded_database`], which share [`ddl`]; and the two sides of
-//! a [`migration`] (SH-MIG): [`move_range`], [`receive_range`], and
+//! its cluster (SH-DDL): [`create_collection`], [`drop_collection`], [`drop_sharded_database`], [`move_primary`], [`refine_shard_key`],
+//! [`rename_collection`], which share [`ddl`]; and the two sides of a [`migration`] (SH-MIG): [`move_range`], [`receive_range`], and
 //! [`delete_range`] behind them (SH-RDEL).
 //!
 //! # The shell's duties
@@ -46,6 +46,7 @@ pub mod move_range;
 pub mod mutants;
 pub mod receive_range;
 pub mod refine_shard_key;
+pub mod rename_collection;
 pub mod retry;
 pub mod running;
 pub mod table;

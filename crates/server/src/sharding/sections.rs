@@ -75,6 +75,13 @@ pub(crate) async fn enter(
     Ok(at)
 }
 
+/// Which command the section of a collection belongs to.
+pub(crate) fn command(internal: &InternalCollections, of: &Namespace) -> Result<Option<String>> {
+    let there = internal.named(&ns(), id_of(of))?;
+    let reason = |doc: &DocBuf| doc.get("reason")?.as_doc()?.get("command")?.as_str().map(str::to_owned);
+    Ok(there.as_ref().and_then(reason))
+}
+
 /// The section ends, if it belongs to that reason.
 pub(crate) async fn leave(
     internal: &InternalCollections,

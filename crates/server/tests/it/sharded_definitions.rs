@@ -289,6 +289,74 @@ fn a_definition_survives_a_crash_before_each_of_its_steps() {
     run(every_step(End::Killed));
 }
 
+/// Before step after step of a rename that takes the place of another sharded collection; the primary ends, or steps down, in turns.
+#[test]
+fn a_rename_survives_whatever_its_primary_does_before_each_of_its_steps() {
+    run(async {
+        let mut b = bench().await;
+        for n in 0..STEPS_MAX {
+            let (from, to) = (format!("c{n}"), format!("e{n}"));
+            let mut c = b.router().await;
+            for (name, ids) in [(&from, [1, 2, 1001, 1002]), (&to, [5, 6, 1005, 1006])] {
+                let ns = format!("test.{name}");
+                zones(&mut c, &ns).await;
+                c.ok(shard(&ns, doc! { "_id": 1 })).await;
+                let mut insert = doc! { "insert": name.as_str() };
+                insert.push("documents", ids.iter().map(|id| Bson::from(doc! { "_id": *id })).collect::<Vec<_>>());
+                insert.push("$db", "test");
+                c.ok(insert).await;
+            }
+            let primary = b.set.primary().await;
+            b.hang_at(primary, n).await;
+            let before = b.entered(primary).await;
+            let mut rename = doc! { "renameCollection": format!("test.{from}"), "to": format!("test.{to}") };
+            rename.push("dropTarget", true);
+            rename.push("$db", "admin");
+            let port = b.cluster.router_port(0);
+            let task = spawn(async move { Client::connect(port).await.run(rename).await });
+            let hung = b.hangs(primary, before, &task).await;
+            let writer = Writer::start(b.cluster.router_port(0), &from);
+            pause(30).await;
+            match hung {
+                true => strike(&mut b, primary, if n % 2 == 0 { End::Killed } else { End::Down }).await,
+                false => b.set.fail_point(primary, STEP, false).await,
+            }
+            let reply = task.await.unwrap();
+            b.until_nothing_is_left().await;
+            let acknowledged = writer.end().await;
+            let mut c = b.router().await;
+            let by = |name: &str| {
+                let ns = format!("test.{name}");
+                move |d: &Document| d.get("_id").and_then(Bson::as_str) == Some(&ns)
+            };
+            let entries = of_config(&mut c, "collections").await;
+            let is_renamed = !entries.iter().any(by(&from));
+            assert!(is_renamed || number(&reply, "ok") != 1, "{reply:?}");
+            let (mut old, mut new) = (ids(&mut c, &from).await, ids(&mut c, &to).await);
+            match is_renamed {
+                true => check_places(&b, &to, &[1, 2, 1001, 1002]).await,
+                // Nobody had begun: all is as it was.
+                false => {
+                    assert_eq!(new, [5, 6, 1005, 1006]);
+                    new.clear();
+                }
+            }
+            old.append(&mut new);
+            let lost: Vec<_> = acknowledged.iter().filter(|id| !old.contains(id)).collect();
+            assert!(lost.is_empty(), "acknowledged, and nowhere: {lost:?}");
+            let mut other = b.cluster.shard(0).await;
+            assert_eq!(of_config(&mut other, "collection_critical_sections").await, []);
+            if !hung {
+                assert!(n > 8, "{n} steps only");
+                b.cluster.shut_down().await;
+                b.set.shut_down().await;
+                return;
+            }
+        }
+        panic!("it does not end");
+    });
+}
+
 /// A request is sent, and stands still before its `n`-th step.
 async fn stopped(b: &Bench, n: usize, command: Document) -> (usize, JoinHandle<Document>) {
     let primary = b.set.primary().await;

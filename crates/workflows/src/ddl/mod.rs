@@ -21,7 +21,7 @@ pub(crate) use dropping::Dropping;
 
 use crate::{
     Actions, Event, Level, Resource, Slot, Workflow, create_collection, drop_collection,
-    drop_sharded_database, move_primary, refine_shard_key,
+    drop_sharded_database, move_primary, refine_shard_key, rename_collection,
 };
 use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
@@ -46,6 +46,7 @@ pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
         Some(drop_sharded_database::OPERATION) => drop_sharded_database::restore(state),
         Some(move_primary::OPERATION) => move_primary::restore(state),
         Some(refine_shard_key::OPERATION) => refine_shard_key::restore(state),
+        Some(rename_collection::OPERATION) => rename_collection::restore(state),
         _ => Err(nonsense(state)),
     }
 }

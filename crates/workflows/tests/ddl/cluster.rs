@@ -2,16 +2,19 @@
 //! again, or late.
 
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
-use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
+use pando_bson::{DocBuf, DocBuilder, ObjectId, RawDoc, Value, doc};
 use pando_workflows::{
     Target, create_collection, drop_collection, drop_sharded_database, move_primary, refine_shard_key,
+    rename_collection,
 };
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 pub(crate) const DB: &str = "db";
 pub(crate) const NS: &str = "db.c";
+/// What it is renamed to.
+pub(crate) const TO: &str = "db.e";
 pub(crate) const SHARDS: [&str; 2] = ["s1", "s2"];
 
 /// A collection as one node has it: its UUID, and which definition made it.
@@ -49,6 +52,8 @@ pub(crate) struct Model {
     /// On each of the others.
     pub(crate) there: [BTreeMap<String, Made>; 2],
     pub(crate) numbers: [BTreeMap<String, Timestamp>; 2],
+    /// Names of which each of the others has a section.
+    pub(crate) blocked: [BTreeSet<String>; 2],
     pub(crate) asked: [u32; 2],
     /// The database's entry: which one of its name it is.
     pub(crate) database: Option<i64>,
@@ -127,8 +132,17 @@ impl Model {
         }
     }
 
-    fn own(&mut self, step: &str, name: &str, _: &RawDoc) -> Result<DocBuf> {
+    fn own(&mut self, step: &str, name: &str, body: &RawDoc) -> Result<DocBuf> {
         match step {
+            rename_collection::LOOK if self.mood == Mood::CheckFails => refuse(ErrorCode::NamespaceExists),
+            rename_collection::LOOK => Ok(self.look_at_rename(name)),
+            rename_collection::RENAME_HERE if self.mood == Mood::NodeRefuses => {
+                refuse(ErrorCode::IllegalOperation)
+            }
+            rename_collection::RENAME_HERE => {
+                renamed(&mut self.here, name, its_uuid(body, "collectionUUID"));
+                Ok(DocBuf::default())
+            }
             create_collection::CHECK if self.mood == Mood::CheckFails => refuse(ErrorCode::InvalidOptions),
             create_collection::CHECK if self.mood == Mood::IsThereAlready => {
                 Ok(doc! { "already": { "x": 1 } }.to_raw())
@@ -230,6 +244,61 @@ impl Model {
         b.array("shards", |list| SHARDS.iter().for_each(|s| _ = list.str(s)));
         b.finish()
     }
+    fn look_at_rename(&mut self, from: &str) -> DocBuf {
+        let mut b = DocBuilder::new();
+        let source = self.entries.get(from).or(self.here.get(from)).expect("a source");
+        b.uuid("collectionUUID", &source.0.0);
+        if self.entries.contains_key(from) {
+            b.object_id("epoch", ObjectId([5; 12]));
+        }
+        if let Some((target, _)) = self.entries.get(TO) {
+            b.uuid("targetUUID", &target.0);
+        }
+        b.timestamp("timestamp", self.next());
+        b.array("shards", |list| SHARDS.iter().for_each(|s| _ = list.str(s)));
+        b.finish()
+    }
+    fn commit_rename(&mut self, body: &RawDoc) -> Result<DocBuf> {
+        let now = number(body).expect("a number");
+        if self.fences.get(NS).max(self.fences.get(TO)) >= Some(&now) {
+            return Ok(DocBuf::default());
+        }
+        self.entries.remove(TO);
+        if body.get("epoch").is_some() {
+            let there = self.entries.remove(NS).filter(|(id, _)| *id == its_uuid(body, "collectionUUID"));
+            let Some((id, _)) = there else { return refuse(ErrorCode::NamespaceNotFound) };
+            self.entries.insert(TO.into(), (id, now));
+        }
+        self.fences.insert(NS.into(), now);
+        self.fences.insert(TO.into(), now);
+        match self.mood {
+            Mood::ConfigCommitsAndComplains => {
+                self.mood = Mood::Willing;
+                refuse(ErrorCode::WriteConcernFailed)
+            }
+            _ => Ok(DocBuf::default()),
+        }
+    }
+    /// A shard's part in a rename.
+    fn rename_part(&mut self, i: usize, command: &str, body: &RawDoc) -> Result<DocBuf> {
+        let over = command == "_shardsvrRenameCollectionParticipantUnblock";
+        let mine = number(body).map(|at| if over { Timestamp::new(at.secs(), at.inc() + 1) } else { at });
+        let newest = [NS, TO].iter().filter_map(|ns| self.numbers[i].get(*ns)).max().copied();
+        if mine.is_some() && newest > mine {
+            return too_old();
+        }
+        for ns in [NS, TO] {
+            mine.into_iter().for_each(|at| _ = self.numbers[i].insert(ns.into(), at));
+            match over {
+                true => _ = self.blocked[i].remove(ns),
+                false => _ = self.blocked[i].insert(ns.into()),
+            }
+        }
+        if !over {
+            renamed(&mut self.there[i], NS, its_uuid(body, "sourceUUID"));
+        }
+        Ok(DocBuf::default())
+    }
     fn look_at_database(&mut self) -> DocBuf {
         let mut b = DocBuilder::new();
         b.timestamp("timestamp", self.next());
@@ -258,6 +327,9 @@ impl Model {
         };
         if refuses && i == 1 {
             return refuse(ErrorCode::NamespaceExists);
+        }
+        if command.starts_with("_shardsvrRenameCollectionParticipant") {
+            return self.rename_part(i, command, body);
         }
         let whole = command == "_shardsvrDropDatabaseParticipant";
         let coll = body.first().and_then(|e| e.value().as_str().map(str::to_owned)).unwrap_or_default();
@@ -312,6 +384,7 @@ impl Model {
                 }
                 Ok(DocBuf::default())
             }
+            "_configsvrRenameCollectionMetadata" => self.commit_rename(body),
             "_configsvrCommitMovePrimary" => self.commit_move_primary(body),
             "_configsvrCommitRefineCollectionShardKey" => self.commit_refine(body),
             other => panic!("no command: {other}"),
@@ -378,6 +451,19 @@ impl Model {
             Mood::ConfigCommitsAndComplains => refuse(ErrorCode::WriteConcernFailed),
             _ => Ok(version()),
         }
+    }
+}
+
+/// What one node has of the two names, once it has renamed.
+fn renamed(has: &mut BTreeMap<String, Made>, from: &str, id: Uuid) {
+    let is_it = |made: Option<&Made>| made.is_some_and(|(there, _)| *there == id);
+    if is_it(has.get(TO)) {
+        return;
+    }
+    has.remove(TO);
+    if is_it(has.get(from)) {
+        let made = has.remove(from).expect("it is there");
+        has.insert(TO.into(), made);
     }
 }
 

@@ -6,3 +6,4 @@ mod drop_collection;
 mod drop_sharded_database;
 mod move_primary;
 mod refine_shard_key;
+mod rename_collection;

@@ -27,6 +27,8 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
         }
     };
     let reply = on.run_with(router, ctx, &within, arguments).await?;
-    router.catalog.forget_collection(to.as_str());
+    for ns in [&from, &to] {
+        router.catalog.forget_collection(ns.as_str());
+    }
     Ok(handed_on(&reply))
 }

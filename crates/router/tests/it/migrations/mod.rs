@@ -8,6 +8,7 @@ mod histories;
 mod move_primary;
 mod readers;
 mod refine_shard_key;
+mod rename;
 
 use pando_bson::{Bson, Document, doc};
 use pando_testserver::{Client, Cluster, pause, run, spawn};

@@ -30,7 +30,9 @@ pub(super) use drop_indexes::run as drop_indexes;
 pub(super) use move_primary::{fence as fence_database, run as move_primary, take as take_moved};
 pub(super) use refine_shard_key::{run as refine_shard_key, validate as validate_shard_key};
 pub(super) use refresh::{collection as flush_collection, database as flush_database};
-pub(super) use rename_collection::run as rename_collection;
+pub(super) use rename_collection::{
+    participant as rename_participant, run as rename_collection, unblock as unblock_renamed,
+};
 pub(super) use sizes::run as sizes;
 pub(super) use state::run as state;
 pub(super) use versions::{of_collection as collection_version, of_database as database_version};

@@ -27,12 +27,15 @@ const ALREADY_INITIALIZED: i64 = 23;
 const NAMESPACE_EXISTS: i64 = 48;
 const INVALID_OPTIONS: i64 = 72;
 const NOT_SHARDED: i64 = 118;
+const NO_SUCH_COLLECTION: i64 = 26;
+const UUID_MISMATCH: i64 = 361;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub created: usize,
     pub sharded: usize,
     pub refined: usize,
+    pub renamed: usize,
     pub dropped: usize,
     pub databases_dropped: usize,
     pub indexes: usize,
@@ -129,9 +132,13 @@ impl Spaces {
     }
     /// Whatever stands under the name may go from now on.
     fn ends(&mut self, ns: &str) -> BTreeSet<i64> {
+        self.all.entry(ns.to_owned()).or_default().key = None;
+        self.pauses(ns)
+    }
+    /// What is written from now on is not promised.
+    fn pauses(&mut self, ns: &str) -> BTreeSet<i64> {
         let space = self.all.entry(ns.to_owned()).or_default();
         space.stands = false;
-        space.key = None;
         space.generation += 1;
         std::mem::take(&mut space.acknowledged)
     }
@@ -141,6 +148,21 @@ impl Spaces {
         space.gone.extend(gone);
         space.generation += 1;
         space.stands = true;
+    }
+    /// A collection that had this under one name has it under another one, and what had that name is gone.
+    fn renamed(&mut self, from: &str, to: &str, had: BTreeSet<i64>, gone: BTreeSet<i64>, now: Duration) {
+        let key = self.all.get_mut(from).and_then(|space| space.key.take());
+        self.begins(to, gone);
+        if let Some(space) = self.all.get_mut(to) {
+            space.key = key;
+            space.gone.retain(|id| !had.contains(id));
+            // A drop may still come late.
+            if space.unsure_until <= now {
+                space.acknowledged = had.clone();
+            }
+        }
+        self.begins(from, had);
+        self.counts.renamed += 1;
     }
     fn defined(&mut self, ns: &str, key: Key) {
         if let Some(space) = self.all.get_mut(ns) {
@@ -254,6 +276,7 @@ impl Definer {
             4 if matches!(key, Key::Ranged | Key::Refined) => self.split(&ns, key).await,
             5 if matches!(key, Key::Ranged | Key::Refined) => self.merge(&ns, key).await,
             8 if key == Key::Ranged => self.refine(coll, &ns).await,
+            9 => self.rename(coll, &ns).await,
             6 | 7 if key == Key::Unsharded => {
                 let key = self.some_key();
                 self.shard(coll, &ns, key).await;
@@ -386,6 +409,40 @@ impl Definer {
             spaces.counts.refined += 1;
             spaces.defined(ns, Key::Refined);
         }
+    }
+    /// The UUID of what stands under a name.
+    async fn uuid_of(&mut self, coll: &str) -> Option<Bson> {
+        let mut body = doc! { "listCollections": 1 };
+        body.push("filter", doc! { "name": coll });
+        body.push("$db", self.db.as_str());
+        let reply = self.c.ask_primary(&body.to_raw()).await.filter(|r| is_done(r))?;
+        let first = reply.get("cursor")?.as_doc()?.get("firstBatch")?.as_array()?.first()?;
+        let info = first.value().as_doc()?.get("info")?;
+        info.as_doc()?.get("uuid").map(Bson::from)
+    }
+    /// The collection takes the place of the other one. Named by its UUID, it does so once, however often that is asked for.
+    async fn rename(&mut self, coll: &str, from: &str) {
+        let other = if coll == COLLECTIONS[0] { COLLECTIONS[1] } else { COLLECTIONS[0] };
+        let to = format!("{}.{other}", self.db);
+        if self.space(&to, |s| s.stands) != Some(true) {
+            return;
+        }
+        let Some(uuid) = self.uuid_of(coll).await else { return };
+        let (had, gone) = (lock(&self.spaces).pauses(from), lock(&self.spaces).ends(&to));
+        let mut body = doc! { "renameCollection": from, "to": to.as_str(), "dropTarget": true };
+        body.push("collectionUUID", uuid.clone());
+        body.push("writeConcern", majority());
+        let known = [NO_SUCH_COLLECTION, UUID_MISMATCH];
+        let is_made = match self.until(&body, "admin", &[], &known).await {
+            Ended::Done => true,
+            Ended::Refused(_) => self.uuid_of(other).await == Some(uuid),
+            Ended::NobodyKnows => false,
+        };
+        if is_made {
+            let now = self.c.now();
+            lock(&self.spaces).renamed(from, &to, had, gone, now);
+        }
+        // Otherwise both names are dropped: they stand no more.
     }
     async fn split(&mut self, ns: &str, key: Key) {
         let mut body = doc! { "split": ns };

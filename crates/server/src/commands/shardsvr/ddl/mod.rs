@@ -10,7 +10,7 @@
 //! on the next primary, whoever waits for it.
 //!
 //! * [`coordinate`] — the command that begins one, or joins it, and waits for its result;
-//! * [`steps`], [`create_collection`], [`drop_database`], [`move_primary`], [`refine_shard_key`] — what this shard does for them;
+//! * [`steps`], [`create_collection`], [`drop_database`], [`move_primary`], [`refine_shard_key`], [`rename_collection`] — what this shard does for them;
 //! * [`participant`] — what other shards do;
 //! * [`everywhere`] — changes without a state document: `collMod`, `dropIndexes`.
 
@@ -21,6 +21,7 @@ pub(crate) mod everywhere;
 pub(crate) mod move_primary;
 pub(crate) mod participant;
 pub(crate) mod refine_shard_key;
+pub(crate) mod rename_collection;
 pub(crate) mod steps;
 
 use crate::Server;

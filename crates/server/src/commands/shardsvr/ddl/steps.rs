@@ -12,7 +12,9 @@ use pando_command::on_behalf_of::OnBehalfOf;
 use pando_metadata_cache::Ask;
 use pando_shard::metadata::KnownDatabase;
 use pando_workflows::ddl;
-use pando_workflows::{create_collection, drop_collection, drop_sharded_database, refine_shard_key};
+use pando_workflows::{
+    create_collection, drop_collection, drop_sharded_database, refine_shard_key, rename_collection,
+};
 
 /// One step: the first field tells which, and of what.
 pub(crate) async fn own_step(server: &Server, body: &RawDoc) -> Result<DocBuf> {
@@ -46,6 +48,8 @@ async fn make(ddl: &Ddl<'_>, step: &str, name: &str, body: &RawDoc) -> Result<Do
         drop_collection::LOOK => ddl.look_at_collection(&of_collection()?).await,
         drop_collection::DROP_HERE => nothing(ddl.drop_as_told(&of_collection()?).await),
         refine_shard_key::LOOK => ddl.look_at_shard_key(&of_collection()?, body).await,
+        rename_collection::LOOK => ddl.look_at_rename(&of_collection()?, body).await,
+        rename_collection::RENAME_HERE => nothing(ddl.rename_here(&of_collection()?, body).await),
         drop_sharded_database::LOOK => ddl.look_at_database(db).await,
         drop_sharded_database::DROP_HERE => nothing(ddl.drop_database_as_told(db).await),
         drop_sharded_database::REFRESH => nothing(ddl.sharding.refresh_database_anew(db).await),
@@ -108,7 +112,7 @@ impl Ddl<'_> {
         self.append_number(&mut b, "a database is dropped", db).await?;
         Ok(b.finish())
     }
-    async fn append_number(&self, b: &mut DocBuilder, what: &str, name: &str) -> Result<()> {
+    pub(super) async fn append_number(&self, b: &mut DocBuilder, what: &str, name: &str) -> Result<()> {
         let shards = self.cluster.others().await?;
         b.timestamp("timestamp", self.server.replication.note(what, name)?);
         b.array("shards", |list| {

@@ -13,7 +13,10 @@ use std::time::Duration;
 pub(super) async fn await_readers(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
     let keys = range::keys(migration)?;
     let (metadata, clock) = (&ddl.sharding.metadata, &ddl.ctx.env().clock);
-    while metadata.is_read_as_of_before(&migration.ns, migration.uuid, &keys) {
+    let renamed = by_its_name(ddl, migration);
+    // Whoever began to read by the old name goes on by it.
+    let is_read = |ns| metadata.is_read_as_of_before(ns, migration.uuid, &keys);
+    while is_read(&migration.ns) || is_read(&renamed.ns) {
         clock.sleep(Duration::from_millis(limits::MIGRATION_DELETIONS_LOOKED_AT_MS)).await;
     }
     let params = &ddl.server.instance.params;
@@ -41,9 +44,22 @@ impl Ddl<'_> {
     }
 }
 
+/// The same of the collection as it is called now: it may have been renamed since.
+fn by_its_name(ddl: &Ddl<'_>, migration: &Migration) -> Migration {
+    let ns = ddl.server.access.name_of(migration.uuid).unwrap_or_else(|| migration.ns.clone());
+    Migration { ns, ..migration.clone() }
+}
+
 /// `{owned, gone}`: as the config servers say.
+///
+/// # Errors
+/// 117 while it is being renamed: the config servers know it by its old name still.
 pub(super) async fn judge(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
+    let migration = &by_its_name(ddl, migration);
+    ddl.check_not_renamed_now(&migration.ns)?;
     let table = range::as_routed(ddl, migration).await?;
+    // It may have begun while they were asked.
+    ddl.check_not_renamed_now(&migration.ns)?;
     let here =
         ddl.server.access.definitions().collection(&migration.ns).is_some_and(|c| c.uuid == migration.uuid);
     let owned = match &table {
@@ -63,7 +79,7 @@ pub(super) async fn delete_some(ddl: &Ddl<'_>, migration: &Migration) -> Result<
     let batch = ddl.server.instance.params.int(Param::rangeDeleterBatchSize);
     let max = usize::try_from(batch).ok().filter(|n| *n > 0).unwrap_or(limits::RANGE_DELETION_DOCUMENTS_MAX);
     let max = max.min(limits::RANGE_DELETION_DOCUMENTS_MAX);
-    let deleted = match range::whatever_there_is(ddl, migration) {
+    let deleted = match range::whatever_there_is(ddl, &by_its_name(ddl, migration)) {
         Ok(range) => ddl.server.upkeep.maintenance.delete_in_range(&Uninterrupted, &range, max).await?.0,
         // It was dropped meanwhile.
         Err(e) if e.code == ErrorCode::NamespaceNotFound => 0,

@@ -86,9 +86,13 @@ pub(super) async fn make_collection(ddl: &Ddl<'_>, migration: &Migration) -> Res
     let indexes = batch(b.finish()).await?;
     let mut list = pando_bson::ArrayBuilder::new();
     indexes.iter().for_each(|index| _ = list.raw_doc(index));
-    let still = async || match range::as_routed(ddl, migration).await? {
-        Some(table) => Ok(table.chunks.parts().iter().any(|p| p.shard == *ddl.own_id() && p.chunks > 0)),
-        None => Err(failed(format!("{ns} is another collection by now"))),
+    let still = async || {
+        // Behind a rename it would be here under its old name for ever.
+        ddl.check_not_renamed_now(ns)?;
+        match range::as_routed(ddl, migration).await? {
+            Some(table) => Ok(table.chunks.parts().iter().any(|p| p.shard == *ddl.own_id() && p.chunks > 0)),
+            None => Err(failed(format!("{ns} is another collection by now"))),
+        }
     };
     ddl.create_for_range(ns, migration.uuid, &options, &list.finish(), still).await?;
     range::by_index(ddl, migration)?;

@@ -1,0 +1,164 @@
+//! `renameCollection` of what lies on several shards (SYS-249).
+
+use super::*;
+
+fn rename(from: &str, to: &str, drop_target: bool) -> Document {
+    doc! { "renameCollection": format!("test.{from}"), "to": format!("test.{to}"), "dropTarget": drop_target, "$db": "admin" }
+}
+async fn config(c: &mut Client, coll: &str) -> Vec<Document> {
+    c.all(doc! { "find": coll, "$db": "config" }).await
+}
+async fn entry(c: &mut Client, name: &str) -> Option<Document> {
+    let ns = format!("test.{name}");
+    config(c, "collections").await.into_iter().find(|d| d.get("_id").and_then(Bson::as_str) == Some(&ns))
+}
+async fn names(c: &mut Client) -> Vec<String> {
+    let listed = c.all(doc! { "listCollections": 1, "nameOnly": true }).await;
+    let mut all: Vec<String> =
+        listed.iter().filter_map(|d| d.get("name").and_then(Bson::as_str).map(str::to_owned)).collect();
+    all.sort();
+    all
+}
+/// Nothing is kept of a definition that is over, and everybody knows the same.
+async fn nothing_is_left(cluster: &Cluster, c: &mut Client) {
+    for n in 0..2 {
+        let mut shard = cluster.shard(n).await;
+        for kept in ["collection_critical_sections", "system.sharding_ddl_coordinators"] {
+            assert_eq!(config(&mut shard, kept).await, [], "{kept} of shard {n}");
+        }
+    }
+    let found = c.all(doc! { "checkMetadataConsistency": 1, "$db": "test" }).await;
+    assert_eq!(found, []);
+}
+
+#[test]
+fn a_sharded_collection_gets_another_name_on_every_shard() {
+    run(async {
+        let (mut cluster, mut c) = cluster("c", 300).await;
+        let other = cluster.add_router().await;
+        let mut old_view = cluster.router(other).await;
+        assert_eq!(keys(&mut old_view, "c").await.len(), 300);
+        c.ok(doc! { "addShardToZone": "s0", "zone": "z", "$db": "admin" }).await;
+        let mut zone = doc! { "updateZoneKeyRange": "test.c", "zone": "z" };
+        zone.push("min", doc! { "k": 0 });
+        zone.push("max", doc! { "k": 50 });
+        c.admin(zone).await;
+        cluster.shard(0).await.ok(move_range("c", "s1", 100, 200)).await;
+        let before = entry(&mut c, "c").await.unwrap();
+
+        assert_eq!(c.err(rename("c", "c", false)).await.0, 20);
+        assert_eq!(c.err(rename("none", "d", false)).await.0, 26);
+        assert_eq!(c.err(rename("c", "system.profile", false)).await.0, 20);
+        let mut elsewhere = rename("c", "d", false);
+        elsewhere.remove("to");
+        elsewhere.push("to", "other.d");
+        assert_eq!(c.err(elsewhere).await.0, 125);
+        insert(&mut c, "plain", vec![doc! { "_id": 1, "k": -1 }.into()]).await;
+        assert_eq!(c.err(rename("c", "plain", false)).await, (48, "target namespace exists".to_owned()));
+        cluster.shard_collection("test.e", doc! { "k": "hashed" }).await;
+        insert(&mut c, "e", (0..20).map(|i| doc! { "_id": i, "k": -1 - i }.into()).collect()).await;
+        assert_eq!(c.err(rename("c", "e", false)).await, (48, "target namespace exists".to_owned()));
+
+        // A new name, with a router that does not know.
+        c.ok(rename("c", "d", false)).await;
+        let after = entry(&mut c, "d").await.unwrap();
+        assert_eq!((after.get("uuid"), after.get("key")), (before.get("uuid"), before.get("key")));
+        assert_ne!(after.get("timestamp"), before.get("timestamp"));
+        assert!(entry(&mut c, "c").await.is_none());
+        assert_eq!(config(&mut c, "tags").await[0].get("ns"), Some(&"test.d".into()));
+        let all: Vec<i64> = (0..300).collect();
+        for c in [&mut c, &mut old_view] {
+            assert_eq!(keys(c, "d").await, all);
+            assert!(keys(c, "c").await.is_empty());
+        }
+        assert_eq!((there(&cluster, 0, "d").await.len(), there(&cluster, 1, "d").await.len()), (200, 100));
+        insert(&mut old_view, "d", vec![doc! { "_id": 900, "k": 150 }.into()]).await;
+        assert_eq!(there(&cluster, 1, "d").await.len(), 101);
+        // The old name is free.
+        insert(&mut old_view, "c", vec![doc! { "_id": 1, "k": 150 }.into()]).await;
+        assert_eq!(keys(&mut c, "c").await, [150]);
+        nothing_is_left(&cluster, &mut c).await;
+
+        // In the place of one that is sharded, of one that is not, and the other way round.
+        c.ok(rename("d", "e", true)).await;
+        assert_eq!(keys(&mut c, "e").await.len(), 301);
+        c.ok(rename("e", "plain", true)).await;
+        assert_eq!(keys(&mut old_view, "plain").await.len(), 301);
+        assert_eq!(names(&mut c).await, ["c", "plain"]);
+        nothing_is_left(&cluster, &mut c).await;
+        c.ok(rename("c", "plain", true)).await;
+        assert_eq!((keys(&mut old_view, "plain").await, names(&mut c).await), (vec![150], vec!["plain".to_owned()]));
+        assert!(there(&cluster, 1, "plain").await.is_empty());
+        assert!(config(&mut c, "chunks").await.iter().all(|d| d.get("uuid") != before.get("uuid")));
+        nothing_is_left(&cluster, &mut c).await;
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn a_range_that_was_to_be_deleted_is_deleted_by_the_new_name() {
+    run(async {
+        let (cluster, mut c) = cluster("c", 300).await;
+        let mut shard = cluster.shard(0).await;
+        shard.ok(doc! { "setParameter": 1, "orphanCleanupDelaySecs": 2, "$db": "admin" }).await;
+        let mut away = move_range("c", "s1", 100, 200);
+        away.remove("waitForDelete");
+        shard.ok(away).await;
+        c.ok(rename("c", "d", false)).await;
+        assert_eq!(there(&cluster, 0, "d").await.len(), 300, "nothing is deleted yet");
+        for _ in 0..400 {
+            if config(&mut shard, "rangeDeletions").await.is_empty() {
+                break;
+            }
+            pause(20).await;
+        }
+        assert_eq!(there(&cluster, 0, "d").await.len(), 200);
+        assert_eq!(keys(&mut c, "d").await, (0..300).collect::<Vec<i64>>());
+        // A range of it moves by its new name.
+        cluster.shard(1).await.ok(move_range("d", "s0", 150, 200)).await;
+        assert_eq!(keys(&mut c, "d").await, (0..300).collect::<Vec<i64>>());
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn what_is_written_while_a_collection_is_renamed_is_there_once() {
+    run(async {
+        let (mut cluster, mut c) = cluster("c", 100).await;
+        cluster.shard(0).await.ok(move_range("c", "s1", 50, 1000)).await;
+        let other = cluster.add_router().await;
+        let mut writers = Vec::new();
+        for w in 0..4_i64 {
+            let mut own = cluster.router(if w % 2 == 0 { 0 } else { other }).await;
+            writers.push(spawn(async move {
+                let mut done = Vec::new();
+                for i in 0..80_i64 {
+                    let id = 1000 + w * 1000 + i;
+                    insert(&mut own, "c", vec![doc! { "_id": id, "k": id % 100, "n": 0 }.into()]).await;
+                    done.push(id);
+                }
+                done
+            }));
+        }
+        for to in ["d0", "d1", "d2"] {
+            pause(60).await;
+            // The name is another collection's each time: the first is sharded, the others are what writers have made.
+            c.ok(rename("c", to, false)).await;
+            pause(60).await;
+        }
+        let mut written: Vec<i64> = (0..100).collect();
+        for writer in writers {
+            written.extend(writer.await.unwrap());
+        }
+        let mut found = Vec::new();
+        for coll in ["c", "d0", "d1", "d2"] {
+            let all = c.all(doc! { "find": coll }).await;
+            found.extend(all.iter().filter_map(|d| d.get("_id").and_then(Bson::as_i64)));
+        }
+        written.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, written);
+        nothing_is_left(&cluster, &mut c).await;
+        cluster.shut_down().await;
+    });
+}
