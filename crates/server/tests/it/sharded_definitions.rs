@@ -322,6 +322,12 @@ fn a_rename_survives_whatever_its_primary_does_before_each_of_its_steps() {
                 false => b.set.fail_point(primary, STEP, false).await,
             }
             let reply = task.await.unwrap();
+            // There is a primary again, whoever was told of the rename.
+            let mut warm = doc! { "insert": "warm" };
+            warm.push("documents", vec![Bson::from(doc! { "n": n as i32 })]);
+            warm.push("writeConcern", doc! { "w": "majority" });
+            warm.push("$db", "test");
+            b.until_ok(warm).await.unwrap();
             b.until_nothing_is_left().await;
             let acknowledged = writer.end().await;
             let mut c = b.router().await;
