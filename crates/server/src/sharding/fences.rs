@@ -29,6 +29,11 @@ fn too_old(name: &str, at: Timestamp, newest: Timestamp) -> Error {
     Error::new(ErrorCode::TransactionTooOld, text)
 }
 
+/// Above the number of a definition that is over, and not above that of the next one.
+pub(crate) fn behind(at: Timestamp) -> Timestamp {
+    Timestamp::new(at.secs(), at.inc() + 1)
+}
+
 /// While it is held nobody else takes part in a definition of the name.
 pub(crate) struct Part {
     _locks: (Guard, Option<Guard>),

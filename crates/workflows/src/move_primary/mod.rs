@@ -3,9 +3,9 @@
 //! ```text
 //!   begin ─► look ─► clone ─► section: writes ─► drain ─► section: reads ─► commit ─► committed: drop here ─► section goes ─► over
 //!     │                │                           │                          │ └ refused ─► is it done all the same? ─ yes ─► committed
-//!     ▼                │                           │                          │                                      └ no ──┐
-//!   over: it is there  └──────── any failure ──────┴──────────► aborted ─► section goes ─► over ◄────────────────────────────┘
-//!   already, or cannot                                              goes on for ever where nobody answers
+//!     ▼                │                           │                          │                                      └ no ──► aborted
+//!   over: it is there  └──────── any failure ──────┴──────────► aborted ─► section goes ─► the other drops its copies ─► over
+//!   already, or cannot                                                  (both ends go on for ever where nobody answers)
 //! ```
 //! * `clone` gives the other shard every collection while clients write. What is written meanwhile is recorded in memory: whoever finds
 //!   this phase in a state document gives up, and the client asks again.
@@ -36,7 +36,7 @@ pub const CLONE: &str = "cloneDatabase";
 pub const DRAIN: &str = "drainDatabase";
 /// Nothing is recorded any more; what is here of what has moved goes.
 pub const DROP_MOVED: &str = "dropMovedDatabase";
-/// Nothing is recorded any more; the other shard is told to drop what it was given, once.
+/// Nothing is recorded any more; the other shard drops what it was given.
 pub const LET_GO: &str = "letGoOfDatabase";
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -157,10 +157,8 @@ impl MovePrimary {
                 self.step = Step::Tidying;
                 self.own(DROP_MOVED, Retry::Always, out);
             }
-            Phase::Aborted => {
-                self.step = Step::Tidying;
-                self.own(LET_GO, Retry::Always, out);
-            }
+            // Clients need not wait for the other shard.
+            Phase::Aborted => self.leave(out),
             Phase::GiveUp | Phase::Over => {}
         }
     }
@@ -235,7 +233,8 @@ impl MovePrimary {
                 }
                 false => self.begin_phase(Phase::Aborted, out),
             },
-            (Phase::Committed | Phase::Aborted, Step::Tidying) => self.leave(out),
+            (Phase::Committed, Step::Tidying) => self.leave(out),
+            (Phase::Aborted, Step::Tidying) => self.over(out),
             _ => {}
         }
     }
@@ -246,11 +245,16 @@ impl MovePrimary {
                 self.own(DRAIN, Retry::Never, out);
             }
             Step::BlockingReads => self.begin_phase(Phase::Commit, out),
-            _ => {
-                let result = self.why.take().map_or_else(|| Ok(DocBuf::default()), Err);
-                self.end(result, out);
+            _ if self.phase == Phase::Aborted && !broken(Mutant::CopiesStay) => {
+                self.step = Step::Tidying;
+                self.own(LET_GO, Retry::Always, out);
             }
+            _ => self.over(out),
         }
+    }
+    fn over(&mut self, out: &mut Actions) {
+        let result = self.why.take().map_or_else(|| Ok(DocBuf::default()), Err);
+        self.end(result, out);
     }
     fn failed(&mut self, why: &Error, out: &mut Actions) {
         match self.phase {

@@ -15,6 +15,8 @@ pub enum Mutant {
     RefusalIsBelieved,
     /// The section ends before a majority knows that it may.
     OpensBeforeItIsSafe,
+    /// Where it is given up, nobody tells the other shard to drop what it was given.
+    CopiesStay,
     /// Two definitions of one database at a time.
     Unlocked,
 }
@@ -27,6 +29,7 @@ impl Mutant {
         Mutant::CommitNotSafe,
         Mutant::RefusalIsBelieved,
         Mutant::OpensBeforeItIsSafe,
+        Mutant::CopiesStay,
         Mutant::Unlocked,
     ];
 }

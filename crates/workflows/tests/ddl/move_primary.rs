@@ -3,7 +3,7 @@
 use crate::cluster::{DB, Model, Mood, SHARDS, Shared};
 use pando_bson::{RawDoc, doc};
 use pando_workflows::kit::{Fault, Kit, Story, World, notice};
-use pando_workflows::move_primary::{CLONE, DRAIN, OPERATION, mutants};
+use pando_workflows::move_primary::{CLONE, DRAIN, LET_GO, OPERATION, mutants};
 use pando_workflows::{Home, Resource, Target, Workflow, ddl, whole_database};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -38,6 +38,11 @@ fn end(story: &Story, model: &Shared) -> Result<(), String> {
                 return Err("a commit is sent without the lock of the database".into());
             }
         }
+    }
+    let begun = |c: &&pando_workflows::kit::Heard| is(&c.body, CLONE);
+    let given_up = w.calls.iter().filter(begun).count() > 0 && model.borrow().primary.is_none();
+    if given_up && !w.calls.iter().any(|c| c.ok && is(&c.body, LET_GO)) {
+        return Err("the other shard keeps what it was given".into());
     }
     if model.borrow().lost {
         return Err("the database is dropped where it is".into());

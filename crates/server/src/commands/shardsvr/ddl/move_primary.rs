@@ -307,11 +307,13 @@ impl Ddl<'_> {
         }
         self.sharding.refresh_database_anew(the_move.db).await
     }
-    /// What the other shard was given may stay there, where nobody reads it: the next move drops it first.
+    /// What the other shard was given goes there, unless the shard has gone itself, or has heard of a newer move.
     async fn let_go_of_database(&self, the_move: &Move<'_>) -> Result<()> {
         self.forget_moving(the_move.db);
-        let _ = self.clean_there(the_move).await;
-        Ok(())
+        match self.clean_there(the_move).await {
+            Err(e) if e.code != ErrorCode::ShardNotFound && e.code != ErrorCode::TransactionTooOld => Err(e),
+            _ => Ok(()),
+        }
     }
 
     /// Takes what the former primary shard of a database has of a collection.

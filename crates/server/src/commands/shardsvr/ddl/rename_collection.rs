@@ -2,6 +2,7 @@
 
 use super::Ddl;
 use crate::commands;
+use crate::sharding::fences::{Part, behind};
 use crate::sharding::sections;
 use pando_access::{Collection, names};
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
@@ -213,13 +214,8 @@ impl Ddl<'_> {
         from: &Namespace,
         to: &Namespace,
         at: Option<Timestamp>,
-    ) -> Result<[crate::sharding::fences::Part; 2]> {
+    ) -> Result<[Part; 2]> {
         let (first, second) = if from.as_str() < to.as_str() { (from, to) } else { (to, from) };
         Ok([self.take_part(first, at, true).await?, self.take_part(second, at, true).await?])
     }
-}
-
-/// Above the number of a definition, and not above that of the next one.
-fn behind(at: Timestamp) -> Timestamp {
-    Timestamp::new(at.secs(), at.inc() + 1)
 }
