@@ -57,8 +57,10 @@ impl Access {
         };
         let visible = self.placed(ctx, ns, Kind::Read)?;
         self.check_snapshot(ctx, ns, &visible, at)?;
-        if named.is_none() {
-            self.check_was_here(ctx, ns, at)?;
+        match &named {
+            None => self.check_was_here(ctx, ns, at)?,
+            Some(Named::Collection(coll)) => self.check_is_still_here(ctx, coll, ns, at)?,
+            Some(Named::View(_)) => {}
         }
         Ok(self.admit(named, visible))
     }

@@ -111,6 +111,37 @@ impl Access {
         );
         Err(Error::new(ErrorCode::SnapshotUnavailable, text))
     }
+    /// A collection that lost its name since may have had parts on other shards, which a router does not ask any more.
+    ///
+    /// # Errors
+    /// 246 where the name is another one's by now, or nothing's.
+    pub(crate) fn check_is_still_here(
+        &self,
+        ctx: &OpCtx,
+        coll: &Collection,
+        ns: &Namespace,
+        at: ReadAt,
+    ) -> Result<()> {
+        if self.placement.is_none() || Versions::of(ctx).is_none() {
+            return Ok(());
+        }
+        let is_lost = match (open_txn(ctx), at) {
+            // It may have made the collection itself.
+            (Some(_), _) => self.name_of(coll.uuid).is_some_and(|now| now != *ns),
+            (None, ReadAt::At(_)) if ctx.read_concern.level() == ReadLevel::Snapshot => {
+                self.catalog.lookup(ns).is_none_or(|now| now.uuid != coll.uuid)
+            }
+            _ => false,
+        };
+        if !is_lost {
+            return Ok(());
+        }
+        let text = format!(
+            "Unable to read from a snapshot due to pending collection catalog changes: {ns} has been renamed or dropped since that \
+             time; please retry the operation"
+        );
+        Err(Error::new(ErrorCode::SnapshotUnavailable, text))
+    }
     /// By what a collection is sharded, as this shard knows.
     pub fn sharded_by(&self, ns: &Namespace) -> Option<ShardKey> {
         self.placement.as_ref()?.known(ns).table().map(|table| table.collection.key.clone())

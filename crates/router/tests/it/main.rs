@@ -10,4 +10,5 @@ mod migrations;
 mod recorded_answers;
 mod rows;
 mod sessions;
+mod shards_come_and_go;
 mod tools;

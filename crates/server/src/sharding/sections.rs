@@ -82,6 +82,17 @@ pub(crate) fn command(internal: &InternalCollections, of: &Namespace) -> Result<
     Ok(there.as_ref().and_then(reason))
 }
 
+/// Sections of definitions that other shards coordinate: one that was not there at the end was told by nobody.
+pub(crate) async fn leave_those_of(internal: &InternalCollections, commands: &[&str]) -> Result<()> {
+    let is_of = |doc: &DocBuf| {
+        let command = doc.get("reason").and_then(|v| v.as_doc()?.get("command")?.as_str().map(str::to_owned));
+        command.is_some_and(|command| commands.contains(&command.as_str()))
+    };
+    let all = internal.all(&ns(), ReadAt::Latest)?;
+    let left = all.iter().filter(|doc| is_of(doc)).filter_map(|doc| said_by(doc)).map(|(of, _)| key(&of));
+    internal.remove_all(&Uninterrupted, &ns(), &left.collect::<Vec<_>>()).await
+}
+
 /// The section ends, if it belongs to that reason.
 pub(crate) async fn leave(
     internal: &InternalCollections,

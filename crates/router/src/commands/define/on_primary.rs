@@ -34,6 +34,17 @@ impl OnPrimary<'_> {
         req: &Request<'_>,
         arguments: impl Fn(&mut DocBuilder),
     ) -> Result<DocBuf> {
+        self.ask(router, ctx, req, Kind::Write, arguments).await
+    }
+    /// The same of a command that need not be a write.
+    pub(super) async fn ask(
+        &self,
+        router: &Router,
+        ctx: &OpCtx,
+        req: &Request<'_>,
+        kind: Kind,
+        arguments: impl Fn(&mut DocBuilder),
+    ) -> Result<DocBuf> {
         let mut tries = Tries::default();
         loop {
             let route = match self.creates {
@@ -42,7 +53,7 @@ impl OnPrimary<'_> {
             };
             let mut b = DocBuilder::with_capacity(req.body.byte_len() + 256);
             arguments(&mut b);
-            envelope::append(&mut b, ctx, req, Kind::Write, &route.primary_of_database());
+            envelope::append(&mut b, ctx, req, kind, &route.primary_of_database());
             let done = router.call_primary(ctx, &route.db.primary, &b.finish(), self.retry).await;
             // Whatever came of it, what is known of the collection is of before.
             router.catalog.forget_collection(self.ns.as_str());

@@ -162,3 +162,27 @@ fn what_is_written_while_a_collection_is_renamed_is_there_once() {
         cluster.shut_down().await;
     });
 }
+
+/// One shard's part would be less than what there was.
+#[test]
+fn a_snapshot_from_before_a_rename_or_a_drop_is_refused() {
+    run(async {
+        let (cluster, mut c) = cluster("c", 100).await;
+        cluster.shard(0).await.ok(move_range("c", "s1", 50, 100)).await;
+        let mut later = doc! { "insert": "c" };
+        later.push("documents", vec![Bson::from(doc! { "_id": 900, "k": 10 })]);
+        later.push("writeConcern", doc! { "w": "majority" });
+        let at = c.ok(later).await.get("operationTime").unwrap().clone();
+        let as_of = |coll: &str| {
+            let mut find = doc! { "find": coll };
+            find.push("readConcern", doc! { "level": "snapshot", "atClusterTime": at.clone() });
+            find
+        };
+        assert_eq!(c.all(as_of("c")).await.len(), 101);
+        c.ok(rename("c", "d", false)).await;
+        assert_eq!(c.err(as_of("c")).await.0, 246);
+        c.ok(doc! { "drop": "d" }).await;
+        assert_eq!(c.err(as_of("c")).await.0, 246);
+        cluster.shut_down().await;
+    });
+}

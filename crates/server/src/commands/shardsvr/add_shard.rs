@@ -2,9 +2,11 @@
 
 use crate::commands::prelude::*;
 use crate::commands::shardsvr::ddl::Ddl;
+use crate::sharding::sections;
 use pando_access::Uninterrupted;
 use pando_command::request::missing;
 use pando_shard::ShardIdentity;
+use pando_workflows::rename_collection;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let identity = req.body.get("shardIdentity");
@@ -14,6 +16,8 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let versions = Namespace::unchecked("admin", "system.version");
     let internal = server.access.internal_collections();
     server.upkeep.admission.before_write(ctx).await?;
+    // It may have been a shard before, and gone while something was renamed.
+    sections::leave_those_of(&internal, &[rename_collection::SECTION]).await?;
     ctx.wrote(internal.put(&Uninterrupted, &versions, &identity.to_doc()).await?);
     Ddl::new(server, ctx)?.committed().await?;
     Ok(Reply::new())

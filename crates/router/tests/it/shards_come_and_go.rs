@@ -1,0 +1,87 @@
+//! Shards that come and go while definitions are under way (SYS-268).
+
+#![allow(clippy::unwrap_used)]
+
+use pando_bson::{Bson, Document, doc};
+use pando_testserver::{Client, Cluster, pause, run, spawn};
+
+const STEP: &str = "hangBeforeWorkflowAction";
+
+async fn keys(c: &mut Client, coll: &str) -> Vec<i64> {
+    let all = c.all(doc! { "find": coll, "sort": { "k": 1 } }).await;
+    all.iter().filter_map(|d| d.get("k").and_then(Bson::as_i64)).collect()
+}
+async fn sections(c: &mut Client) -> usize {
+    c.all(doc! { "find": "collection_critical_sections", "$db": "config" }).await.len()
+}
+async fn until_removed(c: &mut Client, shard: &str) {
+    for _ in 0..200 {
+        let reply = c.admin(doc! { "removeShard": shard }).await;
+        if reply.get("state").and_then(Bson::as_str) == Some("completed") {
+            return;
+        }
+        pause(20).await;
+    }
+    panic!("{shard} does not go");
+}
+
+/// It took part in a rename, went before anybody told it of the end, and comes back.
+#[test]
+fn a_shard_that_goes_in_the_middle_of_a_rename_comes_back_free() {
+    run(async {
+        let cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+        c.admin(doc! { "balancerStop": 1 }).await;
+        c.ok(doc! { "shardCollection": "test.c", "key": { "k": 1 }, "$db": "admin" }).await;
+        let mut insert = doc! { "insert": "c" };
+        insert.push("documents", (0..10).map(|i| Bson::from(doc! { "k": i })).collect::<Vec<_>>());
+        c.ok(insert).await;
+        let mut primary = cluster.shard(0).await;
+        let mut other = cluster.shard(1).await;
+        // It stands still as soon as the other shard has its sections.
+        let port = cluster.router_port(0);
+        let mut task = None;
+        for n in 6..30 {
+            let (from, to) = if n % 2 == 0 { ("c", "d") } else { ("d", "c") };
+            let mut hang = doc! { "configureFailPoint": STEP };
+            hang.push("mode", doc! { "skip": n });
+            primary.admin(hang).await;
+            let rename = doc! { "renameCollection": format!("test.{from}"), "to": format!("test.{to}"), "$db": "admin" };
+            let sent = spawn(async move { Client::connect(port).await.run(rename).await });
+            let mut is_in = false;
+            for _ in 0..300 {
+                is_in = sections(&mut other).await > 0;
+                if is_in || sent.is_finished() {
+                    break;
+                }
+                pause(5).await;
+            }
+            pause(50).await;
+            if sections(&mut other).await > 0 && !sent.is_finished() {
+                task = Some((sent, to));
+                break;
+            }
+            primary.admin(doc! { "configureFailPoint": STEP, "mode": "off" }).await;
+            sent.await.unwrap();
+            assert!(!is_in || sections(&mut other).await == 0);
+        }
+        let (task, to) = task.expect("the other shard has sections at some step");
+        until_removed(&mut c, "s1").await;
+        primary.admin(doc! { "configureFailPoint": STEP, "mode": "off" }).await;
+        let reply: Document = task.await.unwrap();
+        assert_eq!(reply.get("ok").and_then(Bson::as_f64), Some(1.0), "{reply:?}");
+        assert_eq!(keys(&mut c, to).await, (0..10).collect::<Vec<i64>>());
+        assert_eq!(sections(&mut other).await, 2, "nobody has told it");
+        let host = format!("s1/127.0.0.1:{}", cluster.shard_port(1));
+        c.ok(doc! { "addShard": host, "$db": "admin" }).await;
+        assert_eq!(sections(&mut other).await, 0);
+        let mut part = doc! { "moveRange": format!("test.{to}"), "toShard": "s1" };
+        part.push("min", doc! { "k": 5 });
+        let reply = c.admin(part).await;
+        assert_eq!(reply.get("ok").and_then(Bson::as_f64), Some(1.0), "{reply:?}");
+        assert_eq!(keys(&mut c, to).await, (0..10).collect::<Vec<i64>>());
+        assert_eq!(keys(&mut other, to).await, (5..10).collect::<Vec<i64>>());
+        cluster.shut_down().await;
+    });
+}
