@@ -33,8 +33,8 @@ mod mutexes;
 mod node;
 mod prepare;
 mod refine_shard_key;
-mod rename_collection;
 mod remove_shard;
+mod rename_collection;
 mod shard_checks;
 mod shards;
 #[cfg(test)]
@@ -50,6 +50,6 @@ pub use migrations::Migration;
 pub use move_range::OwnedRange;
 pub use node::Node;
 pub use refine_shard_key::Refinement;
-pub use rename_collection::Rename;
 pub use remove_shard::Draining;
+pub use rename_collection::Rename;
 pub use shard_checks::{ConnectionString, NewShard};

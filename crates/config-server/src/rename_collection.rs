@@ -139,7 +139,8 @@ mod tests {
         let entry = stored.doc.clone();
         let uuid = stored.entry().uuid;
         let other = with_fields(&entry, &[("_id", Some(Value::String("d.e")))]);
-        let zone = |ns: &str| doc! { "_id": 1, "ns": ns, "min": { "a": 0 }, "max": { "a": 5 }, "tag": "z" }.to_raw();
+        let zone =
+            |ns: &str| doc! { "_id": 1, "ns": ns, "min": { "a": 0 }, "max": { "a": 5 }, "tag": "z" }.to_raw();
         let names = Names {
             source: Some(entry),
             source_tags: vec![zone("d.c")],
@@ -162,7 +163,10 @@ mod tests {
             _ => None,
         });
         let now = now.expect("an entry");
-        assert_eq!((now.ns.as_str(), now.uuid, now.generation.timestamp), ("d.e", uuid, Timestamp::new(20, 1)));
+        assert_eq!(
+            (now.ns.as_str(), now.uuid, now.generation.timestamp),
+            ("d.e", uuid, Timestamp::new(20, 1))
+        );
         assert_eq!(now.key, stored.entry().key);
         // What was not to make room stays, and nothing is made of what is not there.
         assert_eq!(code(rename(epoch, None, uuid).changes(&names)), Some(48));

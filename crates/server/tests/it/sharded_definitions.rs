@@ -302,7 +302,10 @@ fn a_rename_survives_whatever_its_primary_does_before_each_of_its_steps() {
                 zones(&mut c, &ns).await;
                 c.ok(shard(&ns, doc! { "_id": 1 })).await;
                 let mut insert = doc! { "insert": name.as_str() };
-                insert.push("documents", ids.iter().map(|id| Bson::from(doc! { "_id": *id })).collect::<Vec<_>>());
+                insert.push(
+                    "documents",
+                    ids.iter().map(|id| Bson::from(doc! { "_id": *id })).collect::<Vec<_>>(),
+                );
                 insert.push("$db", "test");
                 c.ok(insert).await;
             }

@@ -86,7 +86,8 @@ fn end(story: &Story, model: &Shared, sharded: Sharded) -> Result<(), String> {
         return Err(format!("another shard keeps its section: {:?}", m.blocked));
     }
     let here = |name: &str| m.here.get(name).map(|made| made.0);
-    let there = |name: &str| m.there.iter().filter_map(|has| has.get(name)).map(|made| made.0).collect::<Vec<_>>();
+    let there =
+        |name: &str| m.there.iter().filter_map(|has| has.get(name)).map(|made| made.0).collect::<Vec<_>>();
     let is_done = here(NS).is_none() && here(TO) == Some(source().0);
     let elsewhere = match sharded {
         Sharded::Both | Sharded::Source => (Vec::new(), vec![source().0]),

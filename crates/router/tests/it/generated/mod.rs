@@ -1,6 +1,6 @@
 //! Reads, writes and pipelines by chance, on one collection that lies on one shard and on others that lie on three by different
 //! keys: all answer the same, through two routers of which one has an old view, while chunks are split and merged and collections
-//! are dropped and made anew.
+//! are dropped and made anew; and once more while chunks move from shard to shard all the time.
 //!
 //! `GENERATED_WATCH_FROM=n` looks at everything after each operation from that one on. `GENERATED_OPERATIONS=n` does so many of them (each on every collection), `GENERATED_SEED=n` begins elsewhere.
 
@@ -8,6 +8,7 @@
 
 mod chance;
 mod documents;
+mod movers;
 mod operations;
 mod places;
 mod reads;
@@ -16,6 +17,7 @@ mod windows;
 mod writes;
 
 use chance::Chance;
+use movers::Mover;
 use operations::{Operation, Told, operation};
 use pando_bson::{Bson, Document};
 use pando_testserver::{Client, Cluster, run};
@@ -23,6 +25,8 @@ use places::{ALL, KEYED, Place};
 use std::collections::BTreeMap;
 
 const OPERATIONS: u64 = 400;
+/// The same while chunks move.
+const OPERATIONS_AMID_MOVES: u64 = 150;
 /// So many operations lie between two changes of chunks.
 const CHUNKS_EVERY: u64 = 25;
 /// And between two looks at everything.
@@ -96,15 +100,21 @@ async fn rows(c: &mut Client, command: Document, told: Told) -> String {
 }
 
 /// Does an operation at a place. What it does there is the same as everywhere, but for names.
-async fn at(c: &mut Client, chance: &mut Chance, place: &Place) -> (String, String) {
+async fn at(c: &mut Client, chance: &mut Chance, place: &Place, mover: Option<&Mover>) -> (String, String) {
     let Operation { commands, told, .. } = operation(chance, place);
     let (mut shown, mut got) = (String::new(), String::new());
+    // What all shards are asked for may meet a document twice or not at all while it moves, as in MongoDB.
+    let still = mover.filter(|_| commands.iter().any(movers::meets_all_shards));
+    if let Some(mover) = still {
+        mover.pause().await;
+    }
     for command in commands {
         shown.push_str(&format!("{command:?}\n"));
         let one = answer(c, command, told).await;
         got.push_str(&one);
         got.push_str("\n--\n");
     }
+    still.into_iter().for_each(Mover::go_on);
     (shown, got)
 }
 
@@ -140,7 +150,13 @@ struct Tally {
     chunks: u64,
 }
 
-async fn compare(i: u64, routers: &mut [Client], chance: &mut Chance, tally: &mut Tally) {
+async fn compare(
+    i: u64,
+    routers: &mut [Client],
+    chance: &mut Chance,
+    tally: &mut Tally,
+    mover: Option<&Mover>,
+) {
     let through = chance.below(routers.len() as u64) as usize;
     let places: &[Place] = if chance.below(6) == 0 { &KEYED } else { &ALL };
     let begin = chance.clone();
@@ -148,7 +164,7 @@ async fn compare(i: u64, routers: &mut [Client], chance: &mut Chance, tally: &mu
     for place in places {
         // The same for each, but for its name.
         *chance = begin.clone();
-        let (shown, got) = at(&mut routers[through], chance, place).await;
+        let (shown, got) = at(&mut routers[through], chance, place, mover).await;
         match &wanted {
             None => {
                 let kind = operation(&mut begin.clone(), place).kind;
@@ -164,7 +180,17 @@ async fn compare(i: u64, routers: &mut [Client], chance: &mut Chance, tally: &mu
 
 #[test]
 fn whatever_is_done_to_collections_on_three_shards_comes_out_as_on_one() {
-    run(async {
+    run(compared(number("GENERATED_OPERATIONS", OPERATIONS), false));
+}
+
+/// `GENERATED_AMID_MOVES=n` does so many.
+#[test]
+fn whatever_is_done_while_chunks_move_comes_out_as_on_one_shard() {
+    run(compared(number("GENERATED_AMID_MOVES", OPERATIONS_AMID_MOVES), true));
+}
+
+async fn compared(all: u64, moves: bool) {
+    {
         let cluster = Cluster::of(3, 2).await;
         let mut routers = [cluster.router(0).await, cluster.router(1).await];
         places::zones(&mut routers[0]).await;
@@ -172,7 +198,10 @@ fn whatever_is_done_to_collections_on_three_shards_comes_out_as_on_one() {
         places::create(&mut routers[0], &cluster).await;
         places::fill(&mut routers[1], &mut chance).await;
         let mut tally = Tally::default();
-        let all = number("GENERATED_OPERATIONS", OPERATIONS);
+        let mover = match moves {
+            true => Some(Mover::start(&cluster).await),
+            false => None,
+        };
         for i in 0..all {
             if i % CHUNKS_EVERY == CHUNKS_EVERY - 1 {
                 let by = chance.below(2) as usize;
@@ -184,7 +213,7 @@ fn whatever_is_done_to_collections_on_three_shards_comes_out_as_on_one() {
                 places::create(&mut routers[by], &cluster).await;
                 places::fill(&mut routers[1 - by], &mut chance).await;
             }
-            compare(i, &mut routers, &mut chance, &mut tally).await;
+            compare(i, &mut routers, &mut chance, &mut tally, mover.as_ref()).await;
             if i % CONTENTS_EVERY == CONTENTS_EVERY - 1 || i >= number("GENERATED_WATCH_FROM", u64::MAX) {
                 compare_contents(i, &mut routers[0], &ALL).await;
                 compare_contents(i, &mut routers[1], &KEYED).await;
@@ -194,8 +223,13 @@ fn whatever_is_done_to_collections_on_three_shards_comes_out_as_on_one() {
             "{all} operations: {:?}\n{} have failures, {} nothing, {} changes of chunks",
             tally.kinds, tally.failures, tally.empty, tally.chunks
         );
+        if let Some(mover) = mover {
+            let moved = mover.end().await;
+            println!("{moved} moves");
+            assert!(moved > all / 10, "{moved} moves only");
+        }
         // A generator that says nothing new compares nothing.
         assert!(tally.failures < all / 3 && tally.empty < all / 2, "most operations do something");
         cluster.shut_down().await;
-    });
+    }
 }

@@ -163,6 +163,11 @@ pub(crate) async fn fill(c: &mut Client, chance: &mut Chance) {
     }
 }
 
+pub(crate) fn some_sharded(chance: &mut Chance) -> &'static str {
+    let sharded: Vec<&Place> = places().filter(|p| !p.key.is_empty()).collect();
+    sharded[chance.below(sharded.len() as u64) as usize].name
+}
+
 /// Splits a chunk or merges two; whether that was possible.
 pub(crate) async fn change_chunks(c: &mut Client, chance: &mut Chance) -> bool {
     let sharded: Vec<&Place> = places().filter(|p| !p.key.is_empty()).collect();

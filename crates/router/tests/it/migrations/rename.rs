@@ -87,7 +87,10 @@ fn a_sharded_collection_gets_another_name_on_every_shard() {
         assert_eq!(names(&mut c).await, ["c", "plain"]);
         nothing_is_left(&cluster, &mut c).await;
         c.ok(rename("c", "plain", true)).await;
-        assert_eq!((keys(&mut old_view, "plain").await, names(&mut c).await), (vec![150], vec!["plain".to_owned()]));
+        assert_eq!(
+            (keys(&mut old_view, "plain").await, names(&mut c).await),
+            (vec![150], vec!["plain".to_owned()])
+        );
         assert!(there(&cluster, 1, "plain").await.is_empty());
         assert!(config(&mut c, "chunks").await.iter().all(|d| d.get("uuid") != before.get("uuid")));
         nothing_is_left(&cluster, &mut c).await;

@@ -7,8 +7,8 @@ use crate::sharding::sections;
 use pando_access::{Collection, names};
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
-use pando_request::define::rename_collection::{DropTarget, Dropped};
 use pando_request::declare::Kind;
+use pando_request::define::rename_collection::{DropTarget, Dropped};
 use pando_workflows::rename_collection::{self, reason};
 use std::sync::Arc;
 
@@ -57,14 +57,16 @@ impl Ddl<'_> {
             Some(table) => table.collection.uuid,
             None => self.source(from)?.uuid,
         };
-        if let Some(expected) = uuid_at(wanted.request, "collectionUUID").filter(|expected| *expected != uuid) {
+        if let Some(expected) = uuid_at(wanted.request, "collectionUUID").filter(|expected| *expected != uuid)
+        {
             self.server.access.check_uuid(from, expected)?;
         }
         self.check_target(&wanted, target.as_ref().map(|t| t.collection.uuid))?;
         let is_building = |c: &Arc<Collection>| !c.building_indexes().is_empty();
         if self.server.access.definitions().collection(from).is_some_and(is_building) {
-            let text =
-                format!("cannot perform operation: an index build is currently running for collection '{from}'");
+            let text = format!(
+                "cannot perform operation: an index build is currently running for collection '{from}'"
+            );
             return Err(Error::new(ErrorCode::BackgroundOperationInProgressForNamespace, text));
         }
         let mut b = DocBuilder::new();
@@ -135,9 +137,8 @@ impl Ddl<'_> {
     }
     /// What this shard has of the collection gets the new name; what has that name here is of what makes room, or nobody's.
     async fn rename_locally(&self, from: &Namespace, to: &Namespace, uuid: Uuid) -> Result<()> {
-        let has = |ns: &Namespace| {
-            self.server.access.definitions().collection(ns).is_some_and(|c| c.uuid == uuid)
-        };
+        let has =
+            |ns: &Namespace| self.server.access.definitions().collection(ns).is_some_and(|c| c.uuid == uuid);
         if has(to) {
             // It was done before.
         } else if has(from) {
@@ -209,12 +210,7 @@ impl Ddl<'_> {
         }
     }
     /// Of both names, in their order.
-    async fn take_parts(
-        &self,
-        from: &Namespace,
-        to: &Namespace,
-        at: Option<Timestamp>,
-    ) -> Result<[Part; 2]> {
+    async fn take_parts(&self, from: &Namespace, to: &Namespace, at: Option<Timestamp>) -> Result<[Part; 2]> {
         let (first, second) = if from.as_str() < to.as_str() { (from, to) } else { (to, from) };
         Ok([self.take_part(first, at, true).await?, self.take_part(second, at, true).await?])
     }
