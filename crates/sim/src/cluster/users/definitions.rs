@@ -428,7 +428,8 @@ impl Definer {
             return;
         }
         let Some(uuid) = self.uuid_of(coll).await else { return };
-        let (had, gone) = (lock(&self.spaces).pauses(from), lock(&self.spaces).ends(&to));
+        let had = lock(&self.spaces).pauses(from);
+        let gone = lock(&self.spaces).ends(&to);
         let mut body = doc! { "renameCollection": from, "to": to.as_str(), "dropTarget": true };
         body.push("collectionUUID", uuid.clone());
         body.push("writeConcern", majority());
