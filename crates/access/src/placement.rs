@@ -220,10 +220,17 @@ impl Access {
     }
     /// The same of a definition: nothing but the database's version matters.
     pub fn check_database(&self, ctx: &OpCtx, db: &str) -> Result<()> {
+        self.check_database_for(ctx, db, Kind::Write)
+    }
+    /// The same of what only lists what is there.
+    pub fn check_listed_database(&self, ctx: &OpCtx, db: &str) -> Result<()> {
+        self.check_database_for(ctx, db, Kind::Read)
+    }
+    fn check_database_for(&self, ctx: &OpCtx, db: &str, kind: Kind) -> Result<()> {
         let Some((metadata, received)) = self.placement.as_ref().zip(ctx.database_version) else {
             return Ok(());
         };
-        metadata.check_database(db, received, Kind::Write).map_err(|refusal| {
+        metadata.check_database(db, received, kind).map_err(|refusal| {
             ctx.note_refusal(refusal.why);
             refusal.error
         })

@@ -13,6 +13,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let name_only = args.name_only == Some(true);
     let filter =
         args.filter.map(|f| Matcher::parse_in(Place::Document, f, &QueryCtx::default())).transpose()?;
+    server.access.check_listed_database(ctx, req.db)?;
     let mut docs = Vec::new();
     let definitions = server.access.definitions();
     let who = server.principals.of(ctx)?.filter(|_| args.authorized == Some(true));

@@ -53,7 +53,8 @@ impl<'a> Check<'a> {
     }
 
     async fn run(&self, only: Option<&str>, found: &mut Vec<DocBuf>) -> Result<()> {
-        // What is not there is consistent.
+        // What a router believes may be of before. What is not there is consistent.
+        self.router.catalog.forget_database(self.db);
         let Ok((_, entry)) = self.router.catalog.database(self.db).await else { return Ok(()) };
         let shards = self.router.catalog.shards().await?;
         for shard in shards.iter().map(|s| &s.entry.id) {

@@ -224,3 +224,25 @@ fn what_a_session_has_done_by_the_thousand_moves_as_well() {
         cluster.shut_down().await;
     });
 }
+
+/// Lists, and what is said of the whole, go by where the database is now.
+#[test]
+fn a_router_with_an_old_view_lists_what_there_is() {
+    run(async {
+        let (mut cluster, mut c) = cluster("c", 10).await;
+        insert(&mut c, "x", vec![doc! { "_id": 1 }.into()]).await;
+        let other = cluster.add_router().await;
+        let mut old_view = cluster.router(other).await;
+        assert_eq!(old_view.all(doc! { "find": "x" }).await.len(), 1);
+        c.ok(doc! { "movePrimary": "test", "to": "s1", "$db": "admin" }).await;
+        insert(&mut c, "y", vec![doc! { "_id": 1 }.into()]).await;
+        assert_eq!(old_view.all(doc! { "checkMetadataConsistency": 1, "$db": "test" }).await, []);
+        c.ok(doc! { "movePrimary": "test", "to": "s0", "$db": "admin" }).await;
+        let listed = old_view.all(doc! { "listCollections": 1, "nameOnly": true }).await;
+        let mut names: Vec<&str> =
+            listed.iter().filter_map(|d| d.get("name").and_then(Bson::as_str)).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["c", "x", "y"]);
+        cluster.shut_down().await;
+    });
+}
