@@ -23,6 +23,8 @@ class Outcome:
     tries: int = 0
     cut: bool = False
     seconds: float = 0.0
+    # What each attempt but the last was answered.
+    passed: list = dataclasses.field(default_factory=list)
 
     @property
     def done(self):
@@ -30,7 +32,8 @@ class Outcome:
 
     def __str__(self):
         why = f" ({self.code}: {self.text[:160]})" if self.code or self.text else ""
-        return f"{self.kind}{why} in {self.seconds:.1f} s, {self.tries} tries"
+        passed = f", behind {', '.join(self.passed[:6])}" if self.passed else ""
+        return f"{self.kind}{why} in {self.seconds:.1f} s, {self.tries} tries{passed}"
 
 
 class Asking:
@@ -55,11 +58,13 @@ class Asking:
                 out.code, out.text = e.code or 0, str(e.details.get("errmsg", e) if e.details else e)
                 out.cut |= out.code in CUT or e.has_error_label("RetryableWriteError")
                 if out.code not in passes:
-                    out.kind = "refused"
+                    # What was cut may have been carried out later, and cannot be done twice.
+                    out.kind = "done" if out.cut and was_done() else "refused"
                     break
             except (AutoReconnect, PyMongoError) as e:
                 out.code, out.text, out.cut = 0, f"{type(e).__name__}: {e}", True
             at += 1
+            out.passed.append(str(out.code or out.text.split(":")[0]))
             if out.cut and was_done():
                 out.kind = "done"
                 break

@@ -7,8 +7,10 @@ from .changes import Changes
 LOADED = ["lists.ranged", "lists.hashed", "load.bank", "load.ranged", "load.hashed", "load.counters"]
 # A move that is asked for again and again for so long was refused.
 REFUSED_S = 40
-# What a move may meet: a transaction that is open where it goes to, values of unique indexes, an index that is being built.
-MAY_BE = asking.PASSES | {50, 11000, 12587}
+# What a move may meet: a recipient that has another primary, a transaction that is open where it goes to, values of unique indexes, an index that is
+# being built.
+PASSES = asking.PASSES | {50, 96}
+MAY_BE = PASSES | {11000, 12587}
 # What is being defined meanwhile may be gone, have another key, be sharded anew.
 MAY_BE_DEFINED = MAY_BE | {2, 26, 59, 61, 72, 118, 127, 73}
 
@@ -64,7 +66,7 @@ class Moves(Changes):
         first = self.rng.randrange(2)
         arrived = lambda: self.owner(ns, least) == to  # noqa: E731
         outcome = self.carry_out("range", f"{next(iter(command))} {ns} from {least} {donor} ─► {to}", self.victims(donor, to),
-                                 lambda: self.ask.insist("admin", command, first, REFUSED_S, arrived))
+                                 lambda: self.ask.insist("admin", command, first, REFUSED_S, arrived, PASSES))
         defined = may_be is MAY_BE_DEFINED
         return self.judge(outcome, may_be, lambda: defined or arrived())
 
@@ -77,6 +79,6 @@ class Moves(Changes):
         to, first = self.elsewhere(donor), self.rng.randrange(2)
         arrived = lambda: self.primary_shard(db) == to  # noqa: E731
         outcome = self.carry_out("database", f"movePrimary {db} {donor} ─► {to}", self.victims(donor, to),
-                                 lambda: self.ask.insist("admin", {"movePrimary": db, "to": to}, first, REFUSED_S, arrived))
+                                 lambda: self.ask.insist("admin", {"movePrimary": db, "to": to}, first, REFUSED_S, arrived, PASSES))
         defined = db.startswith("d")
         return self.judge(outcome, MAY_BE_DEFINED if defined else MAY_BE, lambda: defined or arrived())
