@@ -2,7 +2,7 @@
 import dataclasses
 import time
 
-from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError
+from pymongo.errors import OperationFailure, PyMongoError
 
 # An operation that has not ended by then hangs; its kill and the elections that follow are within.
 HANG_S = 120
@@ -56,12 +56,12 @@ class Asking:
                 break
             except OperationFailure as e:
                 out.code, out.text = e.code or 0, str(e.details.get("errmsg", e) if e.details else e)
-                out.cut |= out.code in CUT or e.has_error_label("RetryableWriteError")
+                out.cut |= out.code in CUT
                 if out.code not in passes:
                     # What was cut may have been carried out later, and cannot be done twice.
                     out.kind = "done" if out.cut and was_done() else "refused"
                     break
-            except (AutoReconnect, PyMongoError) as e:
+            except PyMongoError as e:
                 out.code, out.text, out.cut = 0, f"{type(e).__name__}: {e}", True
             at += 1
             out.passed.append(str(out.code or out.text.split(":")[0]))

@@ -3,11 +3,11 @@ import collections
 import subprocess
 import time
 
+import failover
+import pymongo
 from pymongo import ReadPreference
 from pymongo.errors import PyMongoError
-import pymongo
 
-import failover
 from . import users
 from .cluster import UNDERWAY
 
