@@ -69,6 +69,14 @@ class Worker(threading.Thread):
         db = self.client.get_database("chaos", write_concern=MAJORITY, read_concern=ReadConcern("majority"))
         self.lists = db.lists
 
+    def collection(self, at):
+        """Where a list is."""
+        return self.lists
+
+    def some_lists(self):
+        """Those of one transaction, and one at least."""
+        return [some_list() for _ in range(random.randint(1, 4))]
+
     def run(self):
         with self.client.start_session(causal_consistency=True) as session:
             while not self.stop.is_set():
@@ -87,7 +95,7 @@ class Worker(threading.Thread):
         e = self.element()
         # Noted first: whatever happens, it may have been done.
         ops.append(f"a:{at}:{e}")
-        self.lists.update_one({"_id": at}, {"$push": {"l": e}}, upsert=True, session=session)
+        self.collection(at).update_one({"_id": at}, {"$push": {"l": e}}, upsert=True, session=session)
 
     def transaction(self, session):
         ops = []
@@ -97,10 +105,9 @@ class Worker(threading.Thread):
                 # The attempt before was given up: with_transaction begins anew only then.
                 self.history.txn(self.number, "fail", list(ops))
                 ops.clear()
-            for _ in range(random.randint(1, 4)):
-                at = some_list()
+            for at in self.some_lists():
                 if random.random() < .5:
-                    ops.append(self.read(s, at, self.lists))
+                    ops.append(self.read(s, at, self.collection(at)))
                 else:
                     self.append(s, at, ops)
 
@@ -115,16 +122,17 @@ class Worker(threading.Thread):
     def push(self, session):
         ops = []
         try:
-            self.append(session, some_list(), ops)
+            self.append(session, self.some_lists()[0], ops)
             outcome = "ok"
         except PyMongoError:
             outcome = "unknown"
         self.history.txn(self.number, outcome, ops)
 
     def look(self, session):
-        near = self.lists.with_options(read_preference=ReadPreference.SECONDARY_PREFERRED)
+        at = self.some_lists()[0]
+        near = self.collection(at).with_options(read_preference=ReadPreference.SECONDARY_PREFERRED)
         try:
-            self.history.txn(self.number, "ok", [self.read(session, some_list(), near)])
+            self.history.txn(self.number, "ok", [self.read(session, at, near)])
         except PyMongoError:
             pass
 
@@ -135,14 +143,18 @@ class Stream(threading.Thread):
     def __init__(self, uri, number, history, again):
         super().__init__(daemon=True)
         self.number, self.history, self.again, self.complete = number, history, again, False
-        self.lists = pymongo.MongoClient(uri, serverSelectionTimeoutMS=20000).chaos.lists
+        self.watched = self.what(pymongo.MongoClient(uri, serverSelectionTimeoutMS=20000))
         self.lengths, self.opened = collections.Counter(), threading.Event()
+
+    def what(self, client):
+        """What is watched: nothing but lists may change there."""
+        return client.chaos.lists
 
     def run(self):
         token, end = None, None
         while not self.complete:
             try:
-                with self.lists.watch(resume_after=token, max_await_time_ms=200) as changes:
+                with self.watched.watch(resume_after=token, max_await_time_ms=200) as changes:
                     self.opened.set()
                     until = time.time() + (random.uniform(1, 6) if self.again else 1e9)
                     while time.time() < until and not self.complete:

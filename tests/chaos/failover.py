@@ -224,7 +224,8 @@ def states(members):
     return out
 
 
-def start_set(members, name):
+def start_set(members, name, **more):
+    """`more` stands in the configuration."""
     for m in members:
         m.start()
     give_up = time.monotonic() + 60
@@ -232,7 +233,7 @@ def start_set(members, name):
         if time.monotonic() > give_up:
             raise SystemExit("the members do not answer within a minute")
         time.sleep(0.1)
-    config = {"_id": name, "members": [{"_id": m.i, "host": m.name} for m in members]}
+    config = {"_id": name, "members": [{"_id": m.i, "host": m.name} for m in members], **more}
     # Until there is a user, whoever comes from this host may do this.
     r = wire.Conn(members[0].name, timeout=30).command("admin", {"replSetInitiate": config})
     if r.get("ok") != 1:
