@@ -93,10 +93,58 @@ fn whole_database(of: &Namespace) -> Option<&str> {
 struct State {
     collections: HashMap<Namespace, Collection>,
     databases: HashMap<String, Database>,
-    /// How often something was forgotten: what was asked for before is not believed after.
-    forgotten: u64,
+    /// Collections of which somebody asks just now.
+    asked: HashMap<Namespace, Asked>,
     /// What readers may still go by, for each collection the newest last.
     given: HashMap<Namespace, Vec<Weak<OwnedDocuments>>>,
+}
+
+#[derive(Default)]
+struct Asked {
+    by: usize,
+    /// How often it was forgotten since the first of them asked: what was asked for before is not believed after.
+    forgotten: u64,
+}
+
+/// Somebody asks the config servers of a collection, and will be believed if it was not forgotten meanwhile.
+pub struct Asking<'a> {
+    metadata: &'a FilteringMetadata,
+    ns: Namespace,
+    forgotten: u64,
+}
+
+impl Asking<'_> {
+    fn still(&self, state: &State) -> bool {
+        state.asked.get(&self.ns).is_some_and(|asked| asked.forgotten == self.forgotten)
+    }
+    /// Whether an answer would be believed.
+    pub fn is_current(&self) -> bool {
+        self.still(&self.metadata.state())
+    }
+    /// The config servers have said. False where the collection was forgotten since they were asked: the answer may be of before, and
+    /// must be asked for again.
+    pub fn install(self, table: Option<Arc<RoutingTable>>) -> bool {
+        let Some(known) = self.metadata.known_of(table) else { return true };
+        let mut state = self.metadata.state();
+        let still = self.still(&state);
+        if still {
+            state.know(&self.ns, known);
+        }
+        drop(state);
+        still
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let mut state = self.metadata.state();
+        if let Some(asked) = state.asked.get_mut(&self.ns) {
+            asked.by -= 1;
+            if asked.by == 0 {
+                state.asked.remove(&self.ns);
+            }
+        }
+    }
 }
 
 /// What a shard knows of who owns what. Empty where the process is no shard yet.
@@ -198,20 +246,12 @@ impl FilteringMetadata {
             }
         })
     }
-    /// To be taken before the config servers are asked, for [`Self::install_since`].
-    pub fn forgotten(&self) -> u64 {
-        self.state().forgotten
-    }
-    /// The same, unless something was forgotten since: the answer may be of before, and must be asked for again. False where it is not
-    /// believed.
-    pub fn install_since(&self, forgotten: u64, ns: &Namespace, table: Option<Arc<RoutingTable>>) -> bool {
-        let Some(known) = self.known_of(table) else { return true };
+    /// Before the config servers are asked.
+    pub fn ask(&self, ns: &Namespace) -> Asking<'_> {
         let mut state = self.state();
-        if state.forgotten != forgotten {
-            return false;
-        }
-        state.know(ns, known);
-        true
+        let asked = state.asked.entry(ns.clone()).or_default();
+        asked.by += 1;
+        Asking { metadata: self, ns: ns.clone(), forgotten: asked.forgotten }
     }
     /// Whether somebody still reads a collection who believes that this shard owns something of `range`, by what was known before.
     pub fn is_read_as_of_before(&self, ns: &Namespace, uuid: Uuid, range: &KeyRange) -> bool {
@@ -235,7 +275,7 @@ impl FilteringMetadata {
     /// Nothing is known of it any more.
     pub fn forget(&self, ns: &Namespace) {
         let mut state = self.state();
-        state.forgotten += 1;
+        state.asked.get_mut(ns).into_iter().for_each(|asked| asked.forgotten += 1);
         match state.collections.get_mut(ns) {
             Some(c) if c.section.is_some() => c.known = Known::Nothing,
             _ => drop(state.collections.remove(ns)),
@@ -244,7 +284,7 @@ impl FilteringMetadata {
     /// The same of all collections and databases. Sections stay.
     pub fn forget_all(&self) {
         let mut state = self.state();
-        state.forgotten += 1;
+        state.asked.values_mut().for_each(|asked| asked.forgotten += 1);
         state.databases.retain(|_, d| d.section.is_some());
         state.databases.values_mut().for_each(|d| d.known = None);
         state.given.retain(|_, given| given.iter().any(|g| g.strong_count() > 0));
@@ -376,14 +416,20 @@ mod tests {
     fn an_answer_that_was_asked_for_before_something_was_forgotten_is_not_believed() {
         let (metadata, ns) = (shard(), Namespace::parse("d.c").unwrap());
         let ask = || metadata.check(&ns, ChunkVersion::UNSHARDED, Access::Write);
-        let asked = metadata.forgotten();
+        let asking = metadata.ask(&ns);
         metadata.enter(&ns, Section::BlocksAll);
         metadata.forget(&ns);
         metadata.leave(&ns);
-        assert!(!metadata.install_since(asked, &ns, None));
+        assert!(!asking.is_current() && !asking.install(None));
         assert_eq!(ask().unwrap_err().why, Why::RefreshCollection(ns.clone()));
-        assert!(metadata.install_since(metadata.forgotten(), &ns, None));
+        // Another collection is nobody's business.
+        let asking = metadata.ask(&ns);
+        metadata.forget(&Namespace::parse("d.other").unwrap());
+        assert!(asking.is_current() && asking.install(None));
         assert!(ask().unwrap().is_none());
+        let asking = metadata.ask(&ns);
+        metadata.forget_all();
+        assert!(!asking.install(None) && metadata.state().asked.is_empty());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use pando_command::OpCtx;
 use pando_env::Component;
 use pando_routing::{DatabaseEntry, RoutingTable};
 use pando_shard::Why;
-use pando_shard::metadata::{Known, KnownDatabase};
+use pando_shard::metadata::{Asking, Known, KnownDatabase};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl Sharding {
     async fn refresh(&self, ns: &Namespace, ctx: &OpCtx) -> Result<()> {
         let _turn = self.refreshes.of(ns.as_str()).exclusive(&self.env.clock).await;
         for _ in 0..limits::SHARD_REFRESHES_PER_OP_MAX {
-            let forgotten = self.metadata.forgotten();
+            let asking = self.metadata.ask(ns);
             let table = match self.cached()? {
                 cached if cached.is_kept_here() => {
                     self.cluster()?.catalog.collection(ns.as_str(), ctx.shard_version).await?
@@ -63,25 +63,25 @@ impl Sharding {
                     cached.collection(ctx, ns).await?
                 }
             };
-            if self.take_over(forgotten, ns, table).await? {
+            if self.take_over(asking, ns, table).await? {
                 break;
             }
         }
         Ok(())
     }
-    /// What the config servers have said is written down for the secondaries before anybody is judged by it. False where something was
-    /// forgotten since they were asked: then it may be of before.
+    /// What the config servers have said is written down for the secondaries before anybody is judged by it. False where the collection
+    /// was forgotten since they were asked: then it may be of before.
     async fn take_over(
         &self,
-        forgotten: u64,
+        asking: Asking<'_>,
         ns: &Namespace,
         table: Option<Arc<RoutingTable>>,
     ) -> Result<bool> {
         let cached = self.cached()?;
-        if cached.is_kept_here() && self.metadata.forgotten() == forgotten {
+        if cached.is_kept_here() && asking.is_current() {
             cached.write(ns, table.as_ref()).await?;
         }
-        Ok(self.metadata.install_since(forgotten, ns, table))
+        Ok(asking.install(table))
     }
     async fn refresh_database(&self, db: &str, ctx: &OpCtx) -> Result<()> {
         let _turn = self.refreshes.of(db).exclusive(&self.env.clock).await;
@@ -115,10 +115,10 @@ impl Sharding {
         let _turn = self.refreshes.of(ns.as_str()).exclusive(&self.env.clock).await;
         let catalog = &self.cluster()?.catalog;
         loop {
-            let forgotten = self.metadata.forgotten();
+            let asking = self.metadata.ask(ns);
             catalog.forget_collection(ns.as_str());
             let table = catalog.collection(ns.as_str(), None).await?;
-            if self.take_over(forgotten, ns, table).await? {
+            if self.take_over(asking, ns, table).await? {
                 return Ok(());
             }
         }

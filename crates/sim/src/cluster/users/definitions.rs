@@ -81,6 +81,8 @@ pub(crate) struct Space {
     key: Option<Key>,
     /// Acknowledged while it stood.
     pub(crate) acknowledged: BTreeSet<i64>,
+    /// The same, also where it is not promised: it goes where the collection goes.
+    ever: BTreeSet<i64>,
     /// What was in collections that are dropped.
     pub(crate) gone: BTreeSet<i64>,
     /// What is acknowledged before this is not promised.
@@ -122,7 +124,11 @@ impl Spaces {
     ) {
         self.counts.written += 1;
         let Some(space) = self.all.get_mut(ns) else { return };
-        if space.stands && space.generation == generation && sent >= space.unsure_until {
+        if !space.stands || space.generation != generation {
+            return;
+        }
+        space.ever.insert(id);
+        if sent >= space.unsure_until {
             space.acknowledged.insert(id);
             self.at = self.at.max(at.unwrap_or(Timestamp::ZERO));
         }
@@ -132,7 +138,9 @@ impl Spaces {
     }
     /// Whatever stands under the name may go from now on.
     fn ends(&mut self, ns: &str) -> BTreeSet<i64> {
-        self.all.entry(ns.to_owned()).or_default().key = None;
+        let space = self.all.entry(ns.to_owned()).or_default();
+        space.key = None;
+        space.ever.clear();
         self.pauses(ns)
     }
     /// What is written from now on is not promised.
@@ -151,11 +159,16 @@ impl Spaces {
     }
     /// A collection that had this under one name has it under another one, and what had that name is gone.
     fn renamed(&mut self, from: &str, to: &str, had: BTreeSet<i64>, gone: BTreeSet<i64>, now: Duration) {
-        let key = self.all.get_mut(from).and_then(|space| space.key.take());
+        let (key, ever) = self
+            .all
+            .get_mut(from)
+            .map(|space| (space.key.take(), std::mem::take(&mut space.ever)))
+            .unwrap_or_default();
         self.begins(to, gone);
         if let Some(space) = self.all.get_mut(to) {
             space.key = key;
-            space.gone.retain(|id| !had.contains(id));
+            space.gone.retain(|id| !ever.contains(id));
+            space.ever = ever;
             // A drop may still come late.
             if space.unsure_until <= now {
                 space.acknowledged = had.clone();
