@@ -4,7 +4,7 @@ use crate::mutants::{Mutant, broken};
 use crate::state::{Collection, Shard, Shards};
 use crate::survey::Survey;
 use pando_bson::DocBuf;
-use pando_routing::{ChunkRef, ShardId};
+use pando_routing::{ChunkRef, ForceJumbo, ShardId};
 use std::collections::BTreeSet;
 
 /// For the sake of balance a range is moved where the one has more than the other by so many times of what one migration may move.
@@ -38,6 +38,8 @@ pub struct Migration {
     pub min: DocBuf,
     pub max: DocBuf,
     pub why: Why,
+    /// Whether it is moved also where it turns out to be too large.
+    pub force: ForceJumbo,
 }
 
 /// What is moved of the collection now. The shards of each migration have something to do from here on.
@@ -146,6 +148,7 @@ impl<'c> Round<'_, 'c> {
     fn add(&mut self, from: &ShardId, to: &ShardId, chunk: ChunkRef<'_>, why: Why) {
         self.shards.occupy(from);
         self.shards.occupy(to);
+        let force = self.force(why);
         self.found.push(Migration {
             ns: self.collection.ns.to_owned(),
             from: from.clone(),
@@ -153,6 +156,12 @@ impl<'c> Round<'_, 'c> {
             min: chunk.min().to_buf(),
             max: chunk.max(),
             why,
+            force,
         });
+    }
+    /// Nothing stays on a shard that is to be removed; elsewhere it is as the settings have it.
+    fn force(&self, why: Why) -> ForceJumbo {
+        let forced = why == Why::Draining || self.collection.forces_jumbo || broken(Mutant::AllIsForced);
+        if forced { ForceJumbo::Balancer } else { ForceJumbo::No }
     }
 }

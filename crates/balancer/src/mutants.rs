@@ -5,6 +5,8 @@
 pub enum Mutant {
     /// Chunks that are marked as too large are moved all the same.
     JumboMoves,
+    /// What is too large moves whatever the settings say.
+    AllIsForced,
     /// A chunk that reaches over the end of a zone is moved as if it was in none.
     UncutMoves,
     /// Such chunks are never cut.
@@ -22,6 +24,7 @@ pub enum Mutant {
 impl Mutant {
     pub const ALL: &[Mutant] = &[
         Mutant::JumboMoves,
+        Mutant::AllIsForced,
         Mutant::UncutMoves,
         Mutant::NothingIsCut,
         Mutant::NobodyStays,

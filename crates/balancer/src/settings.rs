@@ -71,7 +71,8 @@ pub struct Settings {
     pub window: Option<Window>,
     /// A migration is over when the donor has deleted what it gave.
     pub waits_for_delete: bool,
-    pub tries_jumbo: bool,
+    /// What is too large moves all the same, unless it is marked.
+    pub forces_jumbo: bool,
     pub max_chunk_bytes: u64,
 }
 
@@ -82,7 +83,7 @@ impl Default for Settings {
             stopped: false,
             window: None,
             waits_for_delete: false,
-            tries_jumbo: false,
+            forces_jumbo: false,
             max_chunk_bytes: CHUNK_MB_DEFAULT << 20,
         }
     }
@@ -99,7 +100,7 @@ impl Settings {
             let flag = |name: &str| doc.get(name).is_some_and(|v| v.is_truthy());
             settings.stopped = flag("stopped");
             settings.waits_for_delete = flag("_waitForDelete");
-            settings.tries_jumbo = flag("attemptToBalanceJumboChunks");
+            settings.forces_jumbo = flag("attemptToBalanceJumboChunks");
             settings.mode = match doc.get("mode").as_ref().map(|v| v.as_str()) {
                 // The second one had chunks split and not moved: nothing is split for its size any more.
                 None | Some(Some("full")) => Mode::Full,

@@ -56,8 +56,8 @@ pub struct Collection<'a> {
     pub bytes: &'a BTreeMap<ShardId, u64>,
     /// What one migration moves at most (`chunkSize` of the collection, or of the cluster).
     pub max_chunk_bytes: u64,
-    /// Chunks that are marked as too large are tried again (`attemptToBalanceJumboChunks`).
-    pub tries_jumbo: bool,
+    /// What is too large moves all the same, unless it is marked (`attemptToBalanceJumboChunks`).
+    pub forces_jumbo: bool,
 }
 
 impl Collection<'_> {

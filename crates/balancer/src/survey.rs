@@ -17,7 +17,8 @@ impl<'a> Survey<'a> {
         of_owner.resize_with(collection.chunks.parts().len(), BTreeMap::new);
         for chunk in collection.chunks.iter() {
             let (start, end) = (chunk.start(), chunk.end());
-            if chunk.is_jumbo() && !collection.tries_jumbo && !broken(Mutant::JumboMoves) {
+            // Whoever wants it to be tried again takes the mark away.
+            if chunk.is_jumbo() && !broken(Mutant::JumboMoves) {
                 continue;
             }
             // It is split first: as it is it belongs nowhere.

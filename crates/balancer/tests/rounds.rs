@@ -46,6 +46,7 @@ struct World {
     pieces: Vec<Piece>,
     shards: Vec<Shard>,
     zones: Zones,
+    forces_jumbo: bool,
 }
 
 fn point(k: i32) -> DocBuf {
@@ -87,7 +88,8 @@ impl World {
         let ranges: Vec<ZoneRange> =
             ends.chunks_exact(2).map(|p| range(p, names[c.below(3) as usize])).collect();
         let zones = Zones::new(&key, &ranges).unwrap();
-        World { key, pieces, shards, zones }
+        let forces_jumbo = c.one_of(4);
+        World { key, pieces, shards, zones, forces_jumbo }
     }
     fn bound(&self, k: i32) -> DocBuf {
         match k {
@@ -161,6 +163,9 @@ impl World {
             if p.jumbo || reaches_over {
                 return Err(format!("it cannot be moved: {m:?}"));
             }
+            if m.force.is_forced() != (self.shards[from].draining || self.forces_jumbo) {
+                return Err(format!("what is too large moves, or stays, for no reason: {m:?}"));
+            }
             if self.shards[to].draining || !self.may_have(to, zone.as_ref()) {
                 return Err(format!("the recipient may not have {m:?}"));
             }
@@ -218,6 +223,7 @@ fn rounds(seed: u64) -> Result<usize, String> {
     let mut c = Chance(!seed);
     for round in 0..ROUNDS_MAX {
         let (mut chunks, bytes) = (w.chunks(), w.bytes_of_shards());
+        let forces_jumbo = w.forces_jumbo;
         let of = |chunks: &ChunkMap, zones: &Zones, bytes: &BTreeMap<ShardId, u64>, shards: &mut Shards| {
             let collection = Collection {
                 ns: "d.c",
@@ -225,7 +231,7 @@ fn rounds(seed: u64) -> Result<usize, String> {
                 zones,
                 bytes,
                 max_chunk_bytes: MAX_CHUNK_BYTES,
-                tries_jumbo: false,
+                forces_jumbo,
             };
             (splits(&collection), migrations(&collection, shards))
         };

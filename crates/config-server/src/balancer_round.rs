@@ -5,7 +5,7 @@ use crate::manager::CatalogManager;
 use crate::metadata::{is_draining, ns, text, zones};
 use pando_balancer::{Collection, Migration, Settings, Shard, Shards};
 use pando_base::{Result, Uuid};
-use pando_bson::ObjectId;
+use pando_bson::{DocBuf, ObjectId};
 use pando_routing::zones::Zones;
 use pando_routing::{CollectionEntry, ShardId};
 use std::collections::BTreeMap;
@@ -25,6 +25,8 @@ pub type Sizes = BTreeMap<String, BTreeMap<ShardId, u64>>;
 pub struct Move {
     pub migration: Migration,
     pub epoch: ObjectId,
+    /// The pattern of the shard key.
+    pub key: DocBuf,
     pub max_bytes: u64,
 }
 
@@ -34,6 +36,12 @@ pub struct Plan {
     pub splits: Vec<Split>,
     /// No shard is in two of them.
     pub moves: Vec<Move>,
+}
+
+/// The collection's own size of chunks, or everybody's.
+pub(crate) fn max_chunk_bytes(entry: &CollectionEntry, settings: &Settings) -> u64 {
+    let own = entry.max_chunk_bytes.and_then(|n| u64::try_from(n).ok());
+    own.unwrap_or(settings.max_chunk_bytes)
 }
 
 impl CatalogManager {
@@ -56,7 +64,7 @@ impl CatalogManager {
         Ok(found)
     }
     pub fn balancer_shards(&self) -> Result<Vec<Shard>> {
-        let of = |doc: &pando_bson::DocBuf| {
+        let of = |doc: &DocBuf| {
             Ok(Shard {
                 id: ShardId::new(text(doc, "_id")?),
                 zones: zones(doc).into_iter().map(str::to_owned).collect(),
@@ -77,14 +85,13 @@ impl CatalogManager {
                 continue;
             }
             let zones = Zones::new(&entry.key, &self.metadata().zone_ranges(&one.ns)?)?;
-            let own = entry.max_chunk_bytes.and_then(|n| u64::try_from(n).ok());
             let collection = Collection {
                 ns: &one.ns,
                 chunks: &stored.table.chunks,
                 zones: &zones,
                 bytes: sizes.get(&one.ns).unwrap_or(&none),
-                max_chunk_bytes: own.unwrap_or(settings.max_chunk_bytes),
-                tries_jumbo: settings.tries_jumbo,
+                max_chunk_bytes: max_chunk_bytes(entry, settings),
+                forces_jumbo: settings.forces_jumbo,
             };
             let cuts = pando_balancer::splits(&collection);
             let is_cut = !cuts.is_empty();
@@ -101,7 +108,8 @@ impl CatalogManager {
             if !is_cut {
                 let found = pando_balancer::migrations(&collection, &mut shards);
                 let (epoch, max_bytes) = (entry.generation.epoch, collection.max_chunk_bytes);
-                plan.moves.extend(found.into_iter().map(|migration| Move { migration, epoch, max_bytes }));
+                let of = |migration| Move { migration, epoch, key: entry.key.pattern().to_buf(), max_bytes };
+                plan.moves.extend(found.into_iter().map(of));
             }
         }
         Ok(plan)

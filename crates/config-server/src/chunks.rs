@@ -1,4 +1,4 @@
-//! Chunks that change without a document moving: split, merged, marked (SH-SPLIT-1, SH-SPLIT-2, SYS-257).
+//! Chunks that change without a document moving: split, merged (SH-SPLIT-1, SH-SPLIT-2, SYS-257).
 
 use crate::documents::with_fields;
 use crate::manager::CatalogManager;
@@ -150,39 +150,6 @@ impl CatalogManager {
         let next = Chunk::parse(&newest)?.placement.after_move()?;
         self.write(interrupt, &[placed(was, next, None)]).await.map(drop)
     }
-    /// A chunk that was too large to be moved may have become smaller.
-    pub async fn clear_jumbo_flag(
-        &self,
-        interrupt: &dyn Interrupt,
-        of: &str,
-        epoch: ObjectId,
-        (min, max): (&RawDoc, &RawDoc),
-    ) -> Result<()> {
-        self.prepare().await?;
-        let _one = self.lock(interrupt, Subject::Collection(of.to_owned())).await?;
-        let metadata = self.metadata();
-        let entry = metadata.collection(of)?.ok_or_else(no_collection)?;
-        let entry = CollectionEntry::parse(&entry)?;
-        if entry.generation.epoch != epoch {
-            let text = format!(
-                "clearJumboFlag namespace {of} has a different epoch than mongos had in its routing table cache"
-            );
-            return Err(Error::new(ErrorCode::StaleEpoch, text));
-        }
-        let found = metadata.chunk(entry.uuid, min)?;
-        let found = found.filter(|doc| {
-            doc.get("max").and_then(|v| v.as_doc()).is_some_and(|m| m.as_bytes() == max.as_bytes())
-        });
-        let was = found.ok_or_else(|| {
-            Error::location(51_262, format!("Unable to locate chunk [{min}, {max}) from ns: {of}"))
-        })?;
-        if !was.get("jumbo").is_some_and(|v| v.is_truthy()) {
-            return Ok(());
-        }
-        let newest = metadata.newest_chunk(entry.uuid)?.ok_or_else(no_collection)?;
-        let next = Chunk::parse(&newest)?.placement.after_move()?;
-        self.write(interrupt, &[placed(was, next, Some(("jumbo", None)))]).await.map(drop)
-    }
     /// A change of the newest chunk's version alone: those who keep the collection's chunks learn that something is new.
     pub(crate) fn bump(&self, uuid: Uuid) -> Result<Option<Change>> {
         let Some(was) = self.metadata().newest_chunk(uuid)? else { return Ok(None) };
@@ -208,7 +175,7 @@ pub(crate) fn versions(table: &RoutingTable, shard: &ShardId) -> (ChunkVersion, 
 }
 
 /// With another version.
-fn placed(was: DocBuf, next: Placement, also: Option<(&str, Option<Value<'_>>)>) -> Change {
+pub(crate) fn placed(was: DocBuf, next: Placement, also: Option<(&str, Option<Value<'_>>)>) -> Change {
     let mut fields = vec![("lastmod", Some(Value::Timestamp(next.timestamp())))];
     fields.extend(also);
     Change::Replace { ns: ns("chunks"), now: with_fields(&was, &fields), was }

@@ -24,6 +24,7 @@ mod chunks;
 mod collections;
 mod databases;
 mod documents;
+mod jumbo;
 mod manager;
 mod members;
 mod metadata;

@@ -1,23 +1,29 @@
 //! What the config servers say when somebody asks that a range move: whose it is now (SH-MIG-1).
 
+use crate::balancer_round::max_chunk_bytes;
 use crate::manager::CatalogManager;
 use pando_base::{Error, ErrorCode, Result};
-use pando_bson::{DocBuf, RawDoc, Value};
+use pando_bson::{DocBuf, ObjectId, RawDoc, Value};
 use pando_routing::ShardId;
 
 /// A range of a collection, and the shard that owns it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OwnedRange {
     pub owner: ShardId,
+    /// Of the collection.
+    pub epoch: ObjectId,
     pub min: DocBuf,
-    pub max: DocBuf,
+    /// `None`: as much from `min` on as one migration moves.
+    pub max: Option<DocBuf>,
+    /// What one migration moves at most.
+    pub max_bytes: u64,
 }
 
 impl CatalogManager {
-    /// The part of a chunk that begins at `min`; without `max` up to the chunk's end.
+    /// The part of a chunk that begins at `min`.
     ///
     /// # Errors
-    /// 118 where the collection is not sharded, 70 for a recipient that nobody knows, 2 where the range is no part of one chunk.
+    /// 2 for settings that nobody can go by; 118 where the collection is not sharded, 70 for a recipient that nobody knows, 2 where the range is no part of one chunk.
     pub fn range_to_move(
         &self,
         of: &str,
@@ -43,13 +49,20 @@ impl CatalogManager {
         let start = key.key_of_bound(min)?;
         let chunk = chunks.find(&start).ok_or_else(|| Error::internal("no chunk holds a shard key"))?;
         let end = chunk.max();
-        let max = max.unwrap_or(&end);
-        let upto = key.key_of_bound(max)?;
+        let whole = max.unwrap_or(&end);
+        let upto = key.key_of_bound(whole)?;
         if upto.as_slice() <= start.as_slice() || upto.as_slice() > chunk.end() {
-            let text =
-                format!("the range [{min}, {max}) of {of} is no part of one chunk: the chunk ends at {end}");
+            let text = format!(
+                "the range [{min}, {whole}) of {of} is no part of one chunk: the chunk ends at {end}"
+            );
             return Err(Error::bad_value(text));
         }
-        Ok(OwnedRange { owner: chunk.shard().clone(), min: min.to_buf(), max: max.to_buf() })
+        Ok(OwnedRange {
+            owner: chunk.shard().clone(),
+            epoch: stored.entry().generation.epoch,
+            min: min.to_buf(),
+            max: max.map(RawDoc::to_buf),
+            max_bytes: max_chunk_bytes(stored.entry(), &self.balancer_settings()?),
+        })
     }
 }

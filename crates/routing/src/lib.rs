@@ -9,6 +9,7 @@
 //!
 //!   cache.rs     keeps tables: joins those who ask, refreshes with what changed or as a whole, as events and actions
 //!   version.rs   what a sender and a shard compare; check.rs judges, stale.rs tells the sender
+//!   force_jumbo.rs  whether what is too large moves all the same
 //!   initial.rs   the chunks that a collection begins with; commit.rs what a split, a merge or a move writes; split.rs what these may do
 //! ```
 //!
@@ -25,6 +26,7 @@ pub mod collection;
 pub mod commit;
 pub mod database;
 mod fields;
+pub mod force_jumbo;
 pub mod history;
 pub mod initial;
 pub mod key_range;
@@ -46,6 +48,7 @@ pub use chunk::Chunk;
 pub use chunk_map::{ChunkMap, ChunkRef};
 pub use collection::CollectionEntry;
 pub use database::{DatabaseEntry, DatabaseVersion};
+pub use force_jumbo::ForceJumbo;
 pub use key_range::KeyRange;
 pub use owned::Ownership;
 pub use shard_id::ShardId;

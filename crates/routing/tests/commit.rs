@@ -229,3 +229,36 @@ fn collections_begin_spread_where_that_can_be_known() {
     of_zone.remove("y");
     assert_eq!(zoned(&of_zone).unwrap_err().code, ErrorCode::CannotCreateCollection);
 }
+
+/// What is left of it may be small enough; a chunk that only gets another version is as large as before.
+#[test]
+fn a_split_and_a_move_take_the_mark_of_a_chunk_that_was_too_large_away() {
+    let key = key(r#"{"a": 1}"#);
+    let (here, there) = (shard(0), shard(1));
+    let mut chunks = begin(&key, std::slice::from_ref(&here), false, None);
+    chunks[0].jumbo = true;
+    let table = Store::new(&key, chunks).table();
+    let (min, max) = (key.least(), key.greatest());
+    let marks = |change: &Change| change.written.iter().map(|c| c.jumbo).collect::<Vec<_>>();
+    let cut = split(&table, &here, &min, &max, &[at(0), at(5)]).unwrap();
+    assert_eq!(marks(&cut), [false; 3]);
+    let time = Timestamp::new(10, 1);
+    let whole = move_range(&table, &here, &there, &min, &max, time).unwrap();
+    assert_eq!(marks(&whole), [false]);
+    let part = move_range(&table, &here, &there, &at(1), &at(2), time).unwrap();
+    assert_eq!(marks(&part), [false; 3]);
+    // Beside the one that moves.
+    let mut store = Store::new(&key, table.chunks.iter().map(|c| c.to_chunk()).collect());
+    store.write(&cut);
+    let mut last = store.docs.values().next_back().unwrap().clone();
+    last.jumbo = true;
+    store.write(&Change { written: vec![last], removed: Vec::new() });
+    let first = move_range(&store.table(), &here, &there, &at(0), &at(5), time).unwrap();
+    let both = move_range(&store.table(), &here, &there, &min, &at(0), time).unwrap();
+    for change in [first, both] {
+        assert_eq!(change.written.len(), 2);
+        assert!(!change.written[0].jumbo);
+        let other = &change.written[1];
+        assert_eq!(other.jumbo, other.max == max, "{other:?}");
+    }
+}

@@ -2,6 +2,7 @@
 
 pub(crate) mod balancer;
 pub(crate) mod shard_calls;
+mod too_large;
 
 use crate::Config;
 use crate::lifecycle::Lifecycle;

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //!   settings ─► may it work? ─► sizes of collections, from every shard ─► plan ─► splits ─► migrations, all at once ─► pause
+//!                                                                       what was too large: split, or marked (too_large) ◄┘
 //! ```
 //! Nothing is kept from round to round. What a round decides rests on what is stored when it decides; whoever is primary no more decides
 //! nothing, and what he has begun ends by itself or is joined by his successor's.
 
 use super::ConfigServer;
 use super::shard_calls::RangeMove;
+use super::too_large;
 use crate::lifecycle::Lifecycle;
 use pando_access::Uninterrupted;
 use pando_base::{Error, Result, limits};
@@ -113,13 +115,18 @@ impl ConfigServer {
                 .str("to", m.to.as_str())
                 .str("reason", why);
         });
-        let range = RangeMove { ns: &m.ns, from: &m.from, to: &m.to, min: &m.min, max: &m.max };
-        let how = |b: &mut DocBuilder| {
-            b.object_id("epoch", one.epoch).i64("maxChunkSizeBytes", one.max_bytes as i64);
-            b.bool("waitForDelete", wait_for_delete);
-        };
+        // As much of the chunk as may move at once.
+        let (from, to, min, max) = (&m.from, &m.to, &*m.min, None);
+        let (epoch, max_bytes, force) = (one.epoch, one.max_bytes, m.force);
+        let range = RangeMove { ns: &m.ns, from, to, min, max, epoch, max_bytes, force };
+        let how = |b: &mut DocBuilder| _ = b.bool("waitForDelete", wait_for_delete);
         if let Err(e) = self.shards.move_range(&self.manager.metadata(), &range, how).await {
             self.failed("A range was not moved", &m.ns, &e);
+            if too_large::says_so(&e)
+                && let Err(e) = self.split_or_mark(one).await
+            {
+                self.failed("A chunk that is too large was neither split nor marked", &m.ns, &e);
+            }
         }
     }
     fn failed(&self, text: &'static str, ns: &str, e: &Error) {

@@ -1,24 +1,29 @@
 //! Commands of config servers to shards: whatever a set's members are just now, its primary is asked.
 
 use pando_base::{Error, ErrorCode, Result, limits};
-use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_bson::{DocBuf, DocBuilder, ObjectId, RawDoc};
 use pando_config_server::Metadata;
 use pando_env::Env;
 use pando_fleet::{Fleet, Monitors};
 use pando_monitor::ReadPreference;
-use pando_routing::ShardId;
+use pando_routing::{ForceJumbo, ShardId};
 use pando_rpc::{Options, Pool, Retry};
 use std::time::Duration;
 
 pub(crate) struct ShardCalls(Fleet);
 
-/// `[min, max)` of a collection, and where it is to go.
+/// A range of a collection, and where it is to go.
 pub(crate) struct RangeMove<'a> {
     pub(crate) ns: &'a str,
     pub(crate) from: &'a ShardId,
     pub(crate) to: &'a ShardId,
     pub(crate) min: &'a RawDoc,
-    pub(crate) max: &'a RawDoc,
+    /// `None`: as much from `min` on as one migration moves, at most to the end of the chunk; the donor finds out where that is.
+    pub(crate) max: Option<&'a RawDoc>,
+    pub(crate) epoch: ObjectId,
+    /// What one migration moves at most.
+    pub(crate) max_bytes: u64,
+    pub(crate) force: ForceJumbo,
 }
 
 impl ShardCalls {
@@ -57,7 +62,10 @@ impl ShardCalls {
     ) -> Result<()> {
         let mut b = DocBuilder::new();
         b.str("_shardsvrMoveRange", range.ns).str("toShard", range.to.as_str());
-        b.str("fromShard", range.from.as_str()).raw_doc("min", range.min).raw_doc("max", range.max);
+        b.str("fromShard", range.from.as_str()).raw_doc("min", range.min);
+        range.max.iter().for_each(|max| _ = b.raw_doc("max", max));
+        b.object_id("epoch", range.epoch).i64("maxChunkSizeBytes", range.max_bytes.cast_signed());
+        range.force.append(&mut b);
         how(&mut b);
         b.doc("writeConcern", |d| _ = d.str("w", "majority").i32("wtimeout", 0)).str("$db", "admin");
         let limit = Duration::from_millis(limits::MIGRATION_MS_MAX);

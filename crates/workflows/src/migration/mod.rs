@@ -22,6 +22,10 @@
 //! A donor forgets a migration that was committed when its recipient has forgotten it. What it says of one that it does not know ("over")
 //! it must have confirmed by a majority: a former primary knows of nothing.
 
+mod chunk_size;
+
+pub use chunk_size::ChunkSize;
+
 use crate::{Actions, LocalWrite, Retry, Slot, Target};
 use pando_base::{Error, Namespace, Result, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};

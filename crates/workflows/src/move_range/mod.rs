@@ -21,7 +21,7 @@ use pando_bson::{DocBuf, DocBuilder, RawDoc};
 
 /// Steps of this node, all `{<step>: <ns>, migrationId, range, …}`.
 ///
-/// ─► what the config servers say of the range: `{collectionUuid, keyPattern, chunk: {min, max, version}, collectionVersion}`.
+/// With the `request` of the state document ─► what the config servers say of the range, if it may move: `{collectionUuid, keyPattern, chunk: {min, max, version}, collectionVersion}`.
 pub const LOOK: &str = "lookAtRange";
 /// From now on what is written in the range is kept for the recipient.
 pub const RECORD: &str = "recordRange";
@@ -89,7 +89,7 @@ struct Before {
 #[derive(Clone, Debug)]
 pub struct MoveRange {
     migration: Migration,
-    /// What was asked for besides the range.
+    /// What was asked for besides the range: `{waitForDelete, maxChunkSizeBytes, forceJumbo, openEnded}`.
     request: DocBuf,
     phase: Phase,
     step: Step,
@@ -169,7 +169,10 @@ impl MoveRange {
         match self.phase {
             Phase::Begin => {
                 self.step = Step::Looking;
-                self.own(LOOK, Retry::Transient, out);
+                let mut b = self.migration.command(LOOK);
+                self.migration.append(&mut b);
+                b.raw_doc("request", &self.request);
+                out.call(SLOT, Target::Own, b.finish(), Retry::Transient);
             }
             Phase::Clone if self.recorded || broken(Mutant::CloneOutlivesItsRecord) => {
                 self.step = Step::Tasking;

@@ -8,8 +8,9 @@ use pando_metadata_cache::Route;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
 use pando_routing::chunk_map::ChunkRef;
+use pando_routing::force_jumbo::FORCE_JUMBO;
 use pando_routing::target::point_of;
-use pando_routing::{RoutingTable, ShardId};
+use pando_routing::{ForceJumbo, RoutingTable, ShardId};
 use pando_rpc::Retry;
 use std::sync::Arc;
 
@@ -210,8 +211,8 @@ pub(in crate::commands) async fn move_range(router: &Router, ctx: &OpCtx, req: R
     max.iter().for_each(|max| _ = b.raw_doc("max", max));
     let truthy = |names: &[&str]| names.iter().any(|n| req.body.get(*n).is_some_and(|v| v.is_truthy()));
     b.bool("waitForDelete", truthy(&["_waitForDelete", "waitForDelete"]));
-    if truthy(&["forceJumbo"]) {
-        b.str("forceJumbo", "kForceManual");
+    if truthy(&[FORCE_JUMBO]) {
+        ForceJumbo::Manual.append(&mut b);
     }
     let done = on_config::send(router, ctx, b, Retry::Idempotent).await;
     router.catalog.forget_collection(ns.as_str());
@@ -231,7 +232,7 @@ fn check_types(req: &Request<'_>) -> Result<()> {
     must_be(&["to", "toShard"], &["string"])?;
     must_be(&["find", "min", "max"], &["object"])?;
     must_be(&["bounds"], &["array"])?;
-    let flags = ["_waitForDelete", "waitForDelete", "forceJumbo"];
+    let flags = ["_waitForDelete", "waitForDelete", FORCE_JUMBO];
     must_be(&flags, &["bool", "double", "int", "long", "decimal"])
 }
 fn ends(chunk: ChunkRef<'_>) -> (Option<DocBuf>, Option<DocBuf>) {

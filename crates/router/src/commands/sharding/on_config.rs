@@ -42,7 +42,6 @@ forwarded! {
     add_shard_to_zone as "_configsvrAddShardToZone";
     remove_shard_from_zone as "_configsvrRemoveShardFromZone";
     update_zone_key_range as "_configsvrUpdateZoneKeyRange";
-    configure_collection_balancing as "_configsvrConfigureCollectionBalancing";
     set_cluster_parameter as "_configsvrSetClusterParameter";
     set_user_write_block_mode as "_configsvrSetUserWriteBlockMode";
 }
@@ -65,6 +64,7 @@ macro_rules! asked {
 }
 
 asked! {
+    configure_collection_balancing as "_configsvrConfigureCollectionBalancing";
     balancer_start as "_configsvrBalancerStart";
     balancer_stop as "_configsvrBalancerStop";
     balancer_status as "_configsvrBalancerStatus";

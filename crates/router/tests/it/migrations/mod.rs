@@ -35,6 +35,7 @@ fn move_range(coll: &str, to: &str, min: impl Into<Bson>, max: impl Into<Bson>) 
     let mut command = doc! { "_shardsvrMoveRange": format!("test.{coll}"), "toShard": to };
     command.push("min", doc! { "k": min.into() });
     command.push("max", doc! { "k": max.into() });
+    command.push("maxChunkSizeBytes", 128_i64 << 20);
     command.push("waitForDelete", true);
     command.push("writeConcern", doc! { "w": "majority" });
     command.push("$db", "admin");

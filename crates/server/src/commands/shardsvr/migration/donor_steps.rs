@@ -1,9 +1,9 @@
 //! What a donor's node does for a migration (`pando_workflows::move_range`).
 
-use super::{Ddl, range};
+use super::{Ddl, range, size};
 use pando_access::IndexRange;
 use pando_base::{Error, ErrorCode, Result, limits};
-use pando_bson::{DocBuf, DocBuilder};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_routing::{ChunkVersion, ShardKey};
 use pando_workflows::migration::Migration;
 use std::time::Duration;
@@ -16,8 +16,8 @@ fn conflict(text: String) -> Error {
 ///
 /// # Errors
 /// 118 where the collection is not sharded, 117 where its chunks may not move, 27 without an index by the key, 96 where the range is no
-/// part of a chunk of this shard, 70 for a recipient that nobody knows.
-pub(super) async fn look(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
+/// part of a chunk of this shard, 70 for a recipient that nobody knows, 153 where the range is larger than the request has it.
+pub(super) async fn look(ddl: &Ddl<'_>, migration: &Migration, body: &RawDoc) -> Result<DocBuf> {
     let ns = &migration.ns;
     ddl.sharding.refresh_anew(ns).await?;
     let table = ddl.sharding.metadata.known(ns).table().cloned();
@@ -47,7 +47,10 @@ pub(super) async fn look(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf>
         Error::new(ErrorCode::OperationFailed, text)
     })?;
     let found = Migration { uuid: table.collection.uuid, key: key.pattern().to_buf(), ..migration.clone() };
-    range::by_index(ddl, &found)?;
+    let range = range::by_index(ddl, &found)?;
+    if let Some(request) = body.get("request").as_ref().and_then(|v| v.as_doc()) {
+        size::check(ddl, &found, &range, request)?;
+    }
     let mut b = DocBuilder::new();
     b.uuid("collectionUuid", &found.uuid.0).raw_doc("keyPattern", &found.key);
     b.doc("chunk", |d| {

@@ -8,6 +8,7 @@
 //!   a task in config.rangeDeletions ─► deleter's workflow ─► deletion_steps
 //! ```
 //! * [`move_range`] — begins a migration, or joins it;
+//! * [`size`] — how much of a chunk moves, and what is too large;
 //! * [`receive`] — what a donor asks of its recipient;
 //! * [`give`] — what a recipient fetches from its donor;
 //! * [`is_over`] — whether anything more can come of a migration;
@@ -22,6 +23,7 @@ mod move_range;
 mod range;
 mod receive;
 mod recipient_steps;
+mod size;
 
 pub(in crate::commands) use give::{changes, documents, histories};
 pub(in crate::commands) use is_over::run as is_over;
@@ -41,7 +43,7 @@ use pando_workflows::{delete_range, move_range as donor, receive_range as recipi
 pub(in crate::commands) async fn step(ddl: &Ddl<'_>, step: &str, body: &RawDoc) -> Result<Option<DocBuf>> {
     let Some(m) = Migration::parse(body) else { return Ok(None) };
     let made = match step {
-        donor::LOOK => donor_steps::look(ddl, &m).await,
+        donor::LOOK => donor_steps::look(ddl, &m, body).await,
         donor::RECORD => donor_steps::record(ddl, &m).await,
         donor::NUMBER => donor_steps::number(ddl, &m),
         donor::RESOLVE | recipient::RESOLVE => range::resolve(ddl, &m).await,

@@ -1,88 +1,119 @@
-//! `_shardsvrMoveRange {<ns>, toShard, min, max}`: a range of this shard's moves to another one (SH-MIG-1).
+//! `_shardsvrMoveRange {<ns>, toShard, min, [max], maxChunkSizeBytes, [forceJumbo]}`: a range of this shard's moves to another one
+//! (SH-MIG-1). Without `max` it is as much of the chunk, from `min` on, as may move at once.
 
-use super::range;
+use super::size;
 use crate::commands::prelude::*;
 use crate::commands::shardsvr::ddl::Ddl;
-use pando_command::request::missing;
+use pando_bson::fields::{missing, safe_i64, wrong_type};
+use pando_repl::services::Instance;
+use pando_routing::ForceJumbo;
 use pando_workflows::migration::{self, Migration};
+use std::sync::Arc;
+
+/// What the command asks for.
+struct Asked {
+    ns: Namespace,
+    to: String,
+    min: DocBuf,
+    max: Option<DocBuf>,
+    max_bytes: u64,
+    force: ForceJumbo,
+    waits_for_delete: bool,
+}
+
+impl Asked {
+    fn parse(req: &Request<'_>) -> Result<Asked> {
+        let bound = |name: &str| req.body.get(name).and_then(|v| v.as_doc().map(RawDoc::to_buf));
+        let to = req.body.get("toShard").and_then(|v| v.as_str().map(str::to_owned));
+        let bytes = "maxChunkSizeBytes";
+        let max_bytes = req.body.get(bytes).ok_or_else(|| missing(req.name, bytes))?;
+        let max_bytes = safe_i64(&max_bytes)
+            .ok_or_else(|| wrong_type(req.name, bytes, &max_bytes, &["long", "int", "decimal", "double"]))?;
+        Ok(Asked {
+            ns: Namespace::parse(req.first_str(req.name)?)?,
+            to: to.ok_or_else(|| missing(req.name, "toShard"))?,
+            min: bound("min").ok_or_else(|| missing(req.name, "min"))?,
+            max: bound("max"),
+            max_bytes: max_bytes.max(0).cast_unsigned(),
+            force: ForceJumbo::parse(req.name, req.body)?,
+            waits_for_delete: req.body.get("waitForDelete").is_some_and(|v| v.is_truthy()),
+        })
+    }
+    /// Whether a migration is the one that is asked for. Where its end was left to this shard, the end need not be the same: documents may
+    /// have come since.
+    fn is(&self, state: &RawDoc, max: &RawDoc) -> bool {
+        let open = state.get_path("request.openEnded").is_some_and(|v| v.is_truthy());
+        Migration::parse(state).is_some_and(|m| {
+            let same_end = &*m.max == max || open && self.max.is_none();
+            m.ns == self.ns && m.min == self.min && m.recipient == self.to && same_end
+        })
+    }
+    /// The state document that a migration begins with.
+    fn document(&self, id: &pando_base::Uuid, donor: &str, max: &RawDoc) -> DocBuf {
+        let mut b = DocBuilder::new();
+        b.uuid("_id", &id.0).str("nss", self.ns.as_str());
+        b.str("donorShardId", donor).str("recipientShardId", &self.to);
+        b.doc("range", |d| _ = d.raw_doc("min", &self.min).raw_doc("max", max));
+        b.doc("request", |d| {
+            d.bool("waitForDelete", self.waits_for_delete);
+            d.i64("maxChunkSizeBytes", self.max_bytes.cast_signed()).bool("openEnded", self.max.is_none());
+            self.force.append(d);
+        });
+        b.finish()
+    }
+}
 
 /// Returns when the range has moved. The same that is under way already is joined.
 ///
 /// # Errors
-/// 117 while another range moves to or from this shard; whatever the migration was given up for.
+/// 117 while another range moves to or from this shard; 153 for a range that is too large; whatever the migration was given up for.
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let ns = Namespace::parse(req.first_str(req.name)?)?;
     let ddl = Ddl::new(server, ctx)?;
-    let bound = |name: &'static str| {
-        req.body.get(name).and_then(|v| v.as_doc().map(RawDoc::to_buf)).ok_or_else(|| missing(req.name, name))
+    let asked = Asked::parse(&req)?;
+    let max = match &asked.max {
+        Some(max) => max.clone(),
+        None => size::open_end(&ddl, &asked.ns, &asked.min, asked.max_bytes).await?,
     };
-    let (min, max) = (bound("min")?, bound("max")?);
-    let max = match req
-        .body
-        .get("maxChunkSizeBytes")
-        .and_then(|v| v.as_i64())
-        .and_then(|n| u64::try_from(n).ok())
-    {
-        Some(bytes) if bytes > 0 => as_much_as(&ddl, &ns, &min, max, bytes).await?,
-        _ => max,
-    };
-    let to = req.body.get("toShard").and_then(|v| v.as_str().map(str::to_owned));
-    let to = to.ok_or_else(|| missing(req.name, "toShard"))?;
-    if to == ddl.own_id().as_str() {
+    if asked.to == ddl.own_id().as_str() {
+        let (min, ns, to) = (&asked.min, &asked.ns, &asked.to);
         let text = format!("the range [{min}, {max}) of {ns} is on shard {to} already");
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
     server.upkeep.admission.before_write(ctx).await?;
-    let host = ddl.host()?;
-    let receiving = ctx.interruptible(host.all(migration::RECIPIENT)).await??;
-    if let Some(other) = receiving.first() {
-        let text = format!(
-            "Unable to start new balancer operation because this shard is currently receiving range: {}",
-            other.state()
-        );
-        return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
-    }
-    let same = |m: &Migration| m.ns == ns && m.min == min && m.max == max && m.recipient == to;
-    let giving = ctx.interruptible(host.all(migration::DONOR)).await??;
-    if let Some(other) = giving.first() {
-        let state = other.state();
-        if !Migration::parse(&state).is_some_and(|m| same(&m)) {
-            let text = format!(
-                "Unable to start new balancer operation because this shard is currently donating range: {state}"
-            );
-            return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
-        }
-        ctx.interruptible(other.result()).await??;
+    if let Some(same) = under_way(&ddl, &asked, &max).await? {
+        ctx.interruptible(same.result()).await??;
         return Ok(Reply::new());
     }
     let id = server.upkeep.maintenance.new_uuid();
-    let mut b = DocBuilder::new();
-    b.uuid("_id", &id.0).str("nss", ns.as_str());
-    b.str("donorShardId", ddl.own_id().as_str()).str("recipientShardId", &to);
-    b.doc("range", |d| _ = d.raw_doc("min", &min).raw_doc("max", &max));
-    let waits = req.body.get("waitForDelete").is_some_and(|v| v.is_truthy());
-    b.doc("request", |d| _ = d.bool("waitForDelete", waits));
-    let instance = ctx.interruptible(host.start(migration::DONOR, &b.finish())).await??;
+    let document = asked.document(&id, ddl.own_id().as_str(), &max);
+    let instance = ctx.interruptible(ddl.host()?.start(migration::DONOR, &document)).await??;
     let done = ctx.interruptible(instance.result()).await?;
     ctx.wrote(server.replication.last_applied());
     done?;
-    if waits {
+    if asked.waits_for_delete {
         ddl.await_deletion(id).await?;
     }
     Ok(Reply::new())
 }
 
-/// The end of what comes to so many bytes from `min` on, by the mean size of documents.
-async fn as_much_as(ddl: &Ddl<'_>, ns: &Namespace, min: &RawDoc, max: DocBuf, bytes: u64) -> Result<DocBuf> {
-    ddl.sharding.refresh_anew(ns).await?;
-    let known = ddl.sharding.metadata.known(ns);
-    let Some(table) = known.table() else { return Ok(max) };
-    let coll = ddl.server.access.definitions().collection(ns).cloned();
-    let Some(coll) = coll.filter(|c| c.uuid == table.collection.uuid) else { return Ok(max) };
-    let stats = ddl.server.access.stats_of(&coll)?;
-    let mean = stats.bytes.checked_div(stats.count).unwrap_or(0).max(1);
-    let count = usize::try_from(bytes / mean).unwrap_or(usize::MAX).max(1);
-    let range = range::bounded(ddl, ns, table, min, &max)?;
-    let end = ddl.server.upkeep.maintenance.end_of_first(&range, count)?;
-    Ok(end.unwrap_or(max))
+/// The migration of this shard that is the one that is asked for.
+///
+/// # Errors
+/// 117 for any other.
+async fn under_way(ddl: &Ddl<'_>, asked: &Asked, max: &RawDoc) -> Result<Option<Arc<Instance>>> {
+    let (host, ctx) = (ddl.host()?, ddl.ctx);
+    let busy = |what: &str, state: &RawDoc| {
+        let text = format!(
+            "Unable to start new balancer operation because this shard is currently {what} range: {state}"
+        );
+        Error::new(ErrorCode::ConflictingOperationInProgress, text)
+    };
+    let receiving = ctx.interruptible(host.all(migration::RECIPIENT)).await??;
+    if let Some(other) = receiving.first() {
+        return Err(busy("receiving", &other.state()));
+    }
+    let giving = ctx.interruptible(host.all(migration::DONOR)).await??;
+    let Some(other) = giving.into_iter().next() else { return Ok(None) };
+    let state = other.state();
+    if asked.is(&state, max) { Ok(Some(other)) } else { Err(busy("donating", &state)) }
 }

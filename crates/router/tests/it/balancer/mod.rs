@@ -3,40 +3,90 @@
 
 #![allow(clippy::unwrap_used)]
 
-use pando_bson::{Binary, Bson, doc};
+mod at_once;
+mod jumbo;
+mod settings;
+mod zones;
+
+use pando_bson::{Binary, Bson, Document, doc};
 use pando_testserver::{Client, Cluster, pause, run};
 
 const PADDING: usize = 32 << 10;
 
 /// Chunks of at most a megabyte, and a round every tenth of a second.
 async fn cluster() -> (Cluster, Client) {
-    let cluster = Cluster::of(2, 1).await;
+    cluster_of(2).await
+}
+async fn cluster_of(shards: usize) -> (Cluster, Client) {
+    let cluster = Cluster::of(shards, 1).await;
     let mut c = cluster.router(0).await;
     c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
-    let mut config = cluster.config_server().await;
-    let mut size = doc! { "update": "settings" };
-    let one =
-        doc! { "q": doc! { "_id": "chunksize" }, "u": doc! { "$set": doc! { "value": 1 } }, "upsert": true };
-    size.push("updates", vec![Bson::from(one)]);
-    size.push("$db", "config");
-    c.ok(size).await;
+    set(&mut c, "chunksize", "value", 1).await;
     let mut often = doc! { "configureFailPoint": "overrideBalanceRoundInterval", "mode": "alwaysOn" };
     often.push("data", doc! { "intervalMs": 100 });
-    config.admin(often).await;
+    cluster.config_server().await.admin(often).await;
     (cluster, c)
 }
-async fn fill(c: &mut Client, coll: &str, keys: std::ops::Range<i64>) {
+/// A field of a document of `config.settings`, which need not be there yet.
+async fn set(c: &mut Client, name: &str, field: &str, to: impl Into<Bson>) {
+    let mut fields = Document::new();
+    fields.push(field, to);
+    change(c, "settings", name, "$set", fields).await;
+}
+async fn change(c: &mut Client, coll: &str, name: &str, operator: &str, fields: Document) {
+    let mut with = Document::new();
+    with.push(operator, fields);
+    let mut one = doc! { "q": doc! { "_id": name }, "upsert": coll == "settings" };
+    one.push("u", with);
+    let mut update = doc! { "update": coll };
+    update.push("updates", vec![Bson::from(one)]);
+    update.push("$db", "config");
+    let reply = c.ok(update).await;
+    assert_eq!(reply.get("n").and_then(Bson::as_i64), Some(1), "{reply:?}");
+}
+/// As many rounds of the balancer have begun and ended.
+async fn rounds(c: &mut Client, n: i64) {
+    let done = async |c: &mut Client| {
+        let status = c.admin(doc! { "balancerStatus": 1 }).await;
+        status.get("numBalancerRounds").and_then(Bson::as_i64).unwrap()
+    };
+    // The one that is under way has begun before.
+    let upto = done(c).await + n + 1;
+    until("rounds go on", async || done(c).await >= upto).await;
+}
+/// `(min.k, max.k, shard, whether it is marked)` of each chunk.
+async fn chunks(c: &mut Client, coll: &str) -> Vec<(Bson, Bson, String, bool)> {
+    let mut entry = doc! { "find": "collections", "$db": "config" };
+    entry.push("filter", doc! { "_id": format!("test.{coll}") });
+    let entry = c.all(entry).await;
+    let mut find = doc! { "find": "chunks", "sort": doc! { "min": 1 }, "$db": "config" };
+    let mut filter = Document::new();
+    filter.push("uuid", entry[0].get("uuid").cloned().unwrap());
+    find.push("filter", filter);
+    let of = |d: &Document| {
+        let key = |name: &str| d.get(name).and_then(Bson::as_doc).and_then(|b| b.get("k")).cloned().unwrap();
+        let shard = d.get("shard").and_then(Bson::as_str).unwrap().to_owned();
+        (key("min"), key("max"), shard, matches!(d.get("jumbo"), Some(Bson::Boolean(true))))
+    };
+    c.all(find).await.iter().map(of).collect()
+}
+/// Documents of 32 KB, numbered, with these keys.
+async fn fill_with(c: &mut Client, coll: &str, keys: &[i64]) {
     let padding = Bson::Binary(Binary { subtype: 0, bytes: vec![7; PADDING] });
-    let of = |k: i64| {
-        let mut d = doc! { "_id": k, "k": k };
+    let of = |(i, k): (usize, &i64)| {
+        let mut d = doc! { "_id": i as i64, "k": *k };
         d.push("p", padding.clone());
         Bson::from(d)
     };
-    for from in keys.clone().step_by(50) {
+    let docs: Vec<Bson> = keys.iter().enumerate().map(of).collect();
+    for some in docs.chunks(50) {
         let mut insert = doc! { "insert": coll };
-        insert.push("documents", (from..(from + 50).min(keys.end)).map(of).collect::<Vec<_>>());
+        insert.push("documents", some.to_vec());
         c.ok(insert).await;
     }
+}
+async fn fill(c: &mut Client, coll: &str, keys: std::ops::Range<i64>) {
+    fill_with(c, coll, &keys.collect::<Vec<i64>>()).await;
 }
 async fn counts(cluster: &Cluster, shards: usize, coll: &str) -> Vec<usize> {
     let mut counts = Vec::new();

@@ -1,0 +1,60 @@
+//! Zones, as people tell them to a router (SYS-246).
+
+use super::*;
+
+fn range(min: impl Into<Bson>, max: impl Into<Bson>, zone: impl Into<Bson>) -> Document {
+    let mut command = doc! { "updateZoneKeyRange": "test.c" };
+    for (name, at) in [("min", min.into()), ("max", max.into())] {
+        let mut bound = Document::new();
+        bound.push("k", at);
+        command.push(name, bound);
+    }
+    command.push("zone", zone);
+    command.push("$db", "admin");
+    command
+}
+fn of_shard(command: &str, shard: &str) -> Document {
+    let mut all = Document::new();
+    all.push(command, shard);
+    all.push("zone", "east");
+    all.push("$db", "admin");
+    all
+}
+
+#[test]
+fn zones_are_told_to_a_router_and_their_ranges_do_not_overlap() {
+    run(async {
+        let (cluster, mut c) = cluster().await;
+        cluster.shard_collection("test.c", doc! { "k": 1 }).await;
+        let refused = |(code, text): (i32, String), expected: i32, says: &str| {
+            assert_eq!((code, &*text), (expected, says));
+        };
+        let unknown = c.err(of_shard("addShardToZone", "nobody")).await;
+        refused(unknown, 70, "shard nobody does not exist");
+        refused(c.err(range(0, 9, "east")).await, 177, "zone east does not exist");
+        // Twice is once.
+        for _ in 0..2 {
+            c.ok(of_shard("addShardToZone", "s1")).await;
+            c.ok(range(0, 9, "east")).await;
+        }
+        let overlap = "Zone range: { k: 5 } -->> { k: 19 }  on  east is overlapping with existing: { k: 0 } -->> { k: 9 }  on  east";
+        refused(c.err(range(5, 19, "east")).await, 178, overlap);
+        refused(c.err(range(5, 5, "east")).await, 9, "min: { k: 5 } should be less than max: { k: 5 }");
+        c.ok(range(9, 19, "east")).await;
+        let in_use = "cannot remove a shard from zone if a chunk range is associated with it";
+        refused(c.err(of_shard("removeShardFromZone", "s1")).await, 163, in_use);
+        let tags = c.all(doc! { "find": "tags", "$db": "config" }).await;
+        assert_eq!(tags.len(), 2, "{tags:?}");
+        let shards = c.all(doc! { "find": "shards", "sort": doc! { "_id": 1 }, "$db": "config" }).await;
+        let zones = shards[1].get("tags").and_then(Bson::as_array).unwrap();
+        assert_eq!(*zones, [Bson::from("east")]);
+        for (min, max) in [(0, 9), (9, 19)] {
+            c.ok(range(min, max, Bson::Null)).await;
+        }
+        c.ok(of_shard("removeShardFromZone", "s1")).await;
+        assert!(c.all(doc! { "find": "tags", "$db": "config" }).await.is_empty());
+        let unknown = c.err(of_shard("removeShardFromZone", "nobody")).await;
+        refused(unknown, 70, "shard nobody does not exist");
+        cluster.shut_down().await;
+    });
+}

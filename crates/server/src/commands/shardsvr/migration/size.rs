@@ -1,0 +1,54 @@
+//! How much of a chunk one migration moves, and which range is too large for it, by the documents that are here (SH-MIG-3, SH-MIG-19).
+
+use super::{Ddl, range};
+use pando_access::IndexRange;
+use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, limits};
+use pando_bson::{DocBuf, RawDoc};
+use pando_routing::ForceJumbo;
+use pando_workflows::migration::{ChunkSize, Migration};
+
+/// `None` where the collection is another one or none: somebody else finds that out.
+fn chunk_size(ddl: &Ddl<'_>, ns: &Namespace, uuid: Uuid, max_bytes: u64) -> Result<Option<ChunkSize>> {
+    let coll = ddl.server.access.definitions().collection(ns).filter(|c| c.uuid == uuid).cloned();
+    let Some(coll) = coll else { return Ok(None) };
+    let stats = ddl.server.access.stats_of(&coll)?;
+    Ok(Some(ChunkSize::of(max_bytes, stats.bytes, stats.count)))
+}
+
+/// Where a range that begins at `min` ends, so that it may move at once: the end of the chunk, if that is no more. Documents with one key
+/// stay together.
+///
+/// # Errors
+/// 118 where the collection is not sharded.
+pub(super) async fn open_end(ddl: &Ddl<'_>, ns: &Namespace, min: &RawDoc, max_bytes: u64) -> Result<DocBuf> {
+    ddl.sharding.refresh_anew(ns).await?;
+    let known = ddl.sharding.metadata.known(ns);
+    let table = known.table().ok_or_else(|| {
+        Error::new(ErrorCode::NamespaceNotSharded, format!("Collection {ns} is not sharded"))
+    })?;
+    let chunk = table.chunks.find(&table.collection.key.key_of_bound(min)?);
+    let max = chunk.ok_or_else(|| Error::internal("no chunk holds a shard key"))?.max();
+    let Some(size) = chunk_size(ddl, ns, table.collection.uuid, max_bytes)? else { return Ok(max) };
+    let range = range::bounded(ddl, ns, table, min, &max)?;
+    let end = ddl.server.upkeep.maintenance.end_of_first(&range, size.cut_behind())?;
+    Ok(end.unwrap_or(max))
+}
+
+/// # Errors
+/// 153 where the range has more documents than may move at once, and nobody forces it.
+pub(super) fn check(ddl: &Ddl<'_>, m: &Migration, range: &IndexRange, request: &RawDoc) -> Result<()> {
+    let max_bytes = request.get("maxChunkSizeBytes").and_then(|v| v.as_i64());
+    let Some(max_bytes) = max_bytes.and_then(|n| u64::try_from(n).ok()) else { return Ok(()) };
+    if ForceJumbo::parse("request", request)?.is_forced() {
+        return Ok(());
+    }
+    let Some(size) = chunk_size(ddl, &m.ns, m.uuid, max_bytes)? else { return Ok(()) };
+    let maintenance = &ddl.server.upkeep.maintenance;
+    let few = size.documents_max().min(limits::MIGRATION_DOCUMENTS_MAX);
+    if maintenance.records_in_range(range, few)?.len() <= few {
+        return Ok(());
+    }
+    // All are counted only for who asks why.
+    let found = maintenance.records_in_range(range, limits::MIGRATION_DOCUMENTS_MAX)?.len();
+    Err(size.refusal(m, found))
+}
