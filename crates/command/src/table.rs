@@ -128,7 +128,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_shardsvrRenameCollectionParticipantUnblock" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrReshardCollection" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrReshardingOperationTime" [] (ADMIN_ONLY) - [S] (internal) "sharding";
-    "_shardsvrSetAllowMigrations" [] (NONE) - [S] (internal) "sharding";
+    "_shardsvrSetAllowMigrations" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrSetClusterParameter" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrSetUserWriteBlockMode" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrTakeMovedDocuments" [] (WRITE) - [S] (internal) "sharding";
@@ -315,6 +315,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "saslContinue" [] (SECONDARY_OK | SENSITIVE | TYPED) v1 [D R] (open) "Goes on with a login.";
     "saslStart" [] (SECONDARY_OK | SENSITIVE | TYPED) v1 [D R] (open) "Begins a login.";
     "serverStatus" [] (SECONDARY_OK | MAINTENANCE_OK | NOW) - [D R] (cluster ServerStatus) "Counters of the server.";
+    "setAllowMigrations" [] (ADMIN_ONLY) - [R] (by_args) "Says whether chunks of a collection may move.";
     "setAuditConfig" [] (ADMIN_ONLY | NAMES_NOTHING) - [D R] (cluster AuditConfigure) "The audit log at runtime.";
     "setClusterParameter" [] (ADMIN_ONLY | WRITE | OWN_WRITE_CONCERN | NAMES_NOTHING | ARGS_FIRST) - [D R] (cluster SetClusterParameter) "Changes a parameter of the whole set.";
     "setCommittedSnapshot" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (internal) "replication between members";

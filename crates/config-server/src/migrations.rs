@@ -64,12 +64,17 @@ impl CatalogManager {
         Ok(versions(&after, from))
     }
 
-    /// Says whether chunks of a collection may move, and makes everybody who keeps its chunks look again.
+    /// Says whether chunks of a collection may move, and makes everybody who keeps its chunks look again. Who names the version that
+    /// it changes changes no other one: a command that comes late has no effect.
+    ///
+    /// # Errors
+    /// 118 where it is not sharded, 117 where its version is another one by now and it is not as wanted.
     pub async fn set_allow_migrations(
         &self,
         interrupt: &dyn Interrupt,
         of: &str,
         uuid: Option<Uuid>,
+        version: Option<ChunkVersion>,
         allow: bool,
     ) -> Result<()> {
         self.prepare().await?;
@@ -84,6 +89,15 @@ impl CatalogManager {
                 entry.uuid
             );
             return Err(Error::new(ErrorCode::InvalidUUID, text));
+        }
+        if let Some(version) = version {
+            if entry.allow_migrations == allow {
+                return Ok(());
+            }
+            let stored = self.metadata().stored(of)?;
+            if stored.is_none_or(|stored| stored.table.version() != version) {
+                return Err(conflict(format!("collection {of} has changed since it was looked at")));
+            }
         }
         let now = with_fields(&was, &[("allowMigrations", (!allow).then_some(Value::Boolean(false)))]);
         let mut changes = vec![Change::Replace { ns: ns("collections"), was, now }];

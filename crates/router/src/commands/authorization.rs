@@ -54,6 +54,7 @@ pub(super) static CHECKS: &[(&str, Check<Router>)] = &[
     ("revokeRolesFromRole", checks::revoke_roles),
     ("revokeRolesFromUser", checks::revoke_roles),
     ("rolesInfo", checks::roles_info),
+    ("setAllowMigrations", sharding::move_chunks),
     ("shardCollection", sharding::enable),
     ("split", sharding::split_chunk),
     ("update", checks::update),

@@ -156,6 +156,7 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "setDefaultRWConcern" => of_config::set_concern_defaults;
     "setFeatureCompatibilityVersion" => of_config::write;
     "setParameter" => process::parameters::set;
+    "setAllowMigrations" => sharding::set_allow_migrations::run;
     "setUserWriteBlockMode" => sharding::on_config::set_user_write_block_mode;
     "shardCollection" => sharding::shard_collection::run;
     "shutdown" => process::operations::shutdown;

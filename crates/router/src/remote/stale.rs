@@ -94,7 +94,7 @@ impl Tries {
         }
         self.again += 1;
         if self.again > 1 {
-            let pause = limits::ROUTER_STALE_PAUSE_MS << (self.again - 1).min(5);
+            let pause = limits::ROUTER_STALE_PAUSE_MS << (self.again - 1).min(8);
             if ctx.sleep(Duration::from_millis(pause)).await.is_err() {
                 return false;
             }

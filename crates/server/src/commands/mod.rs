@@ -142,6 +142,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "_shardsvrRefineCollectionShardKey" => shardsvr::refine_shard_key;
     "_shardsvrValidateShardKeyCandidate" => shardsvr::validate_shard_key;
     "_shardsvrRenameCollection" => shardsvr::rename_collection;
+    "_shardsvrSetAllowMigrations" => shardsvr::set_allow_migrations;
     "_shardsvrRenameCollectionParticipant" => shardsvr::rename_participant;
     "_shardsvrRenameCollectionParticipantUnblock" => shardsvr::unblock_renamed;
     "_mergeAuthzCollections" => principals::merge::run;

@@ -144,3 +144,54 @@ fn clean_up_orphaned_returns_when_nothing_of_others_is_left() {
         cluster.shut_down().await;
     });
 }
+
+/// SYS-263: nothing begins to move, and what moves is not committed.
+#[test]
+fn chunks_stay_where_they_are_while_migrations_are_not_allowed() {
+    run(async {
+        let (cluster, mut c) = cluster("c", 100).await;
+        let set = |allow: Bson| {
+            let mut command = doc! { "setAllowMigrations": "test.c" };
+            command.push("allowMigrations", allow);
+            command.push("$db", "admin");
+            command
+        };
+        assert_eq!(c.err(set(Bson::Int32(1))).await.0, 14);
+        assert_eq!(c.err(doc! { "setAllowMigrations": "test.c", "$db": "admin" }).await.0, 40414);
+        let none = doc! { "setAllowMigrations": "test.none", "allowMigrations": false, "$db": "admin" };
+        assert_eq!(c.err(none).await.0, 118);
+        // A range goes there and back all the time.
+        let port = cluster.router_port(0);
+        let mover = spawn(async move {
+            let (mut c, mut done) = (Client::connect(port).await, 0);
+            for n in 0..40 {
+                let reply = c.run(move_range_by_router(if n % 2 == 0 { "s1" } else { "s0" })).await;
+                done += i64::from(reply.get("ok").and_then(Bson::as_f64) == Some(1.0));
+                pause(10).await;
+            }
+            done
+        });
+        pause(300).await;
+        c.ok(set(false.into())).await;
+        c.ok(set(false.into())).await;
+        let chunks = doc! { "find": "chunks", "sort": { "min": 1 }, "$db": "config" };
+        let before = c.all(chunks.clone()).await;
+        let moved = mover.await.unwrap();
+        assert!((1..40).contains(&moved), "{moved} moves");
+        assert_eq!(c.all(chunks).await, before, "nothing moves behind it");
+        let owner = before.last().and_then(|d| d.get("shard")).and_then(Bson::as_str).unwrap().to_owned();
+        let other = if owner == "s0" { "s1" } else { "s0" };
+        let refused = c.err(move_range_by_router(other)).await;
+        assert_eq!(refused.0, 117, "{refused:?}");
+        assert_eq!(keys(&mut c, "c").await.len(), 100);
+        c.ok(set(true.into())).await;
+        c.ok(move_range_by_router(other)).await;
+        assert_eq!(keys(&mut c, "c").await.len(), 100);
+        cluster.shut_down().await;
+    });
+}
+fn move_range_by_router(to: &str) -> Document {
+    let mut command = doc! { "moveRange": "test.c", "toShard": to, "$db": "admin" };
+    command.push("min", doc! { "k": 50 });
+    command
+}

@@ -17,6 +17,10 @@ pub(in super::super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>
             None => return Err(wrong_type(req.name, "collectionUUID", &v, &["binData"])),
         },
     };
-    call.config_server.manager.set_allow_migrations(&call.interrupt, of, uuid, allow).await?;
+    let version = match req.body.get("collectionVersion") {
+        None => None,
+        Some(_) => Some(fields::version(req.body, "collectionVersion")?),
+    };
+    call.config_server.manager.set_allow_migrations(&call.interrupt, of, uuid, version, allow).await?;
     call.done().await
 }

@@ -15,6 +15,7 @@ mod move_primary;
 mod refine_shard_key;
 mod refresh;
 mod rename_collection;
+mod set_allow_migrations;
 mod sizes;
 mod state;
 mod versions;
@@ -33,6 +34,7 @@ pub(super) use refresh::{collection as flush_collection, database as flush_datab
 pub(super) use rename_collection::{
     participant as rename_participant, run as rename_collection, unblock as unblock_renamed,
 };
+pub(super) use set_allow_migrations::run as set_allow_migrations;
 pub(super) use sizes::run as sizes;
 pub(super) use state::run as state;
 pub(super) use versions::{of_collection as collection_version, of_database as database_version};
