@@ -20,7 +20,9 @@ import queue
 import random
 import re
 import shutil
+import signal
 import statistics
+import sys
 import tempfile
 import threading
 import time
@@ -41,7 +43,7 @@ AFTERMATH_S = 0.2
 COPIED_AT_ONCE = 4000
 # Documents that clients use while others are deleted.
 HOT = 10_000
-WRITES_A_SECOND = 1000
+OPS_A_SECOND = 1000
 CLIENTS = 4
 # The second half of the keys begins here.
 HALF = 10 ** 9
@@ -81,7 +83,7 @@ class Cluster(router_bench.Cluster):
 
     def deletes_after(self, seconds):
         for shard in self.shards:
-            client(shard.port).admin.command("setParameter", 1, orphanCleanupDelaySecs=seconds)
+            clean_after(shard, seconds)
 
     def move(self, to, low=bson.MinKey(), high=bson.MaxKey()):
         """Seconds that it took to move what lies from `low` to `high`."""
@@ -108,6 +110,10 @@ def running(*args, **kwargs):
         cluster.end()
 
 
+def clean_after(shard, seconds):
+    client(shard.port).admin.command("setParameter", 1, orphanCleanupDelaySecs=seconds)
+
+
 def until(done, pause=0.05):
     end = time.monotonic() + PATIENCE_S
     while not done():
@@ -131,33 +137,38 @@ def ms_columns(values):
 
 
 class Clients:
-    """Clients in processes of their own, at work until they are ended. With a `rate` each has so many operations due in a second, whether or
-    not the one before is done; otherwise one follows the other."""
+    """Clients in processes of their own, at work until they are ended. With a `rate` so many operations of all are due in a second, evenly,
+    whether or not those before are done; otherwise one follows the other."""
 
     def __init__(self, port, ops, rate=None):
         self.stop, self.out, ready = multiprocessing.Event(), multiprocessing.Queue(), multiprocessing.Semaphore(0)
-        self.all = [multiprocessing.Process(target=self.work, args=(port, op, rate, i, ready), daemon=True) for i, op in enumerate(ops)]
+        # One moment for all of them, when they are up.
+        self.begun = multiprocessing.Value("d")
+        self.all = [multiprocessing.Process(target=self.work, args=(port, op, rate, i, len(ops), ready), daemon=True) for i, op in enumerate(ops)]
         for p in self.all:
             p.start()
         for _ in self.all:
             if not ready.acquire(timeout=60):
                 raise RuntimeError("a client did not come up")
+        self.begun.value = time.perf_counter()
 
-    def work(self, port, op, rate, i, ready):
+    def work(self, port, op, rate, i, count, ready):
         # As drivers do by default: statements have numbers, which move along.
         c = pymongo.MongoClient("127.0.0.1", port, directConnection=True, retryWrites=True)
         coll, rnd, clock = c.bench.get_collection("docs", write_concern=KEPT_AT_ONE), random.Random(i), time.perf_counter
         noted, n = array.array("d"), 0
         coll.find_one({"_id": 0})
         ready.release()
-        begun = clock()
+        while not self.begun.value:
+            time.sleep(0.01)
         try:
             while not self.stop.is_set():
-                due = begun + n / rate if rate else clock()
+                number = n * count + i
+                due = self.begun.value + number / rate if rate else clock()
                 if (early := due - clock()) > 0:
                     time.sleep(early)
                 sent = clock()
-                op(coll, rnd, n)
+                op(coll, rnd, number)
                 done = clock()
                 noted.extend((due, done - due, done - sent))
                 n += 1
@@ -283,7 +294,7 @@ def migration(home, a):
 
 def write_in(docs):
     def write(coll, rnd, n):
-        if n % 2:
+        if n // CLIENTS % 2:
             coll.update_one({"_id": rnd.randrange(docs)}, {"$inc": {"n": 1}})
         else:
             coll.insert_one({"_id": docs + n, "k": n, "filler": "z" * 100})
@@ -297,7 +308,8 @@ def slices(window, length):
 
 
 def blocked_writes(home, a):
-    """The longest write of each migration, of a writer whose writes are due 1,000 times a second in the range that moves."""
+    """The longest write of each migration, where 1,000 writes a second are due in the range that moves. Four processes share them, so that
+    one that waits keeps no other one waiting."""
     with running(home, a, 2) as cluster:
         # Deletions come a second later, so that what is seen is the migration.
         cluster.deletes_after(1)
@@ -307,7 +319,7 @@ def blocked_writes(home, a):
         for to in 1, 0:
             cluster.move(to)
             cluster.settle()
-        writer = Clients(cluster.routers[0].port, [write_in(docs)], WRITES_A_SECOND)
+        writers = Clients(cluster.routers[0].port, [write_in(docs)] * CLIENTS, OPS_A_SECOND)
         time.sleep(0.5)
         rest = time.perf_counter(), time.perf_counter() + max(a.seconds, a.turns / 4)
         time.sleep(rest[1] - rest[0])
@@ -317,7 +329,7 @@ def blocked_writes(home, a):
             cluster.move((turn + 1) % 2)
             windows.append((begun, time.perf_counter() + AFTERMATH_S))
             cluster.settle()
-        noted = writer.end()
+        noted = writers.end()
     length = statistics.median(high - low for low, high in windows)
     print(f"\n{f'{a.turns} migrations of {length - AFTERMATH_S:.2f} s':26} {'median':>9} {'p99':>9} {'longest':>9}   {'median':>9} {'p99':>9} {'longest':>9}  (ms since it was due; since it was sent)")
     moving = [within(noted, w) for w in windows]
@@ -331,11 +343,14 @@ def blocked_writes(home, a):
 
 # What a deletion takes from clients.
 
-def use_hot(coll, rnd, n):
-    if n % 2:
-        coll.update_one({"_id": rnd.randrange(HOT)}, {"$inc": {"n": 1}})
-    else:
-        coll.find_one({"_id": rnd.randrange(HOT)})
+def find_and_update(docs):
+    def use(coll, rnd, n):
+        # Each client does one and the other in turn.
+        if n // CLIENTS % 2:
+            coll.update_one({"_id": rnd.randrange(docs)}, {"$inc": {"n": 1}})
+        else:
+            coll.find_one({"_id": rnd.randrange(docs)})
+    return use
 
 
 def range_deletion(home, a):
@@ -352,7 +367,7 @@ def range_deletion(home, a):
             wait()
             ended = time.perf_counter()
             windows[name].append((begun, ended, (shard.cpu() - cpu) / 1e9 / (ended - begun)))
-        clients = Clients(cluster.routers[0].port, [use_hot] * CLIENTS)
+        clients = Clients(cluster.routers[0].port, [find_and_update(HOT)] * CLIENTS)
         time.sleep(0.5)
         for _ in range(turns):
             watch("at rest", lambda: time.sleep(a.seconds))
@@ -382,7 +397,7 @@ def of_half(op):
 HALVES = {
     "find_one by _id": lambda coll, rnd, low, n: coll.find_one({"_id": low + rnd.randrange(HOT)}),
     "update_one by _id": lambda coll, rnd, low, n: coll.update_one({"_id": low + rnd.randrange(HOT)}, {"$inc": {"n": 1}}),
-    "find 20 by a range": lambda coll, rnd, low, n: list(coll.find({"_id": {"$gte": low + rnd.randrange(HOT - 20)}}).limit(20).max({"_id": low + HOT}).hint("_id_")),
+    "find 20 by a range": lambda coll, rnd, low, n: list(coll.find({"_id": {"$gte": (at := low + rnd.randrange(HOT - 20)), "$lt": at + 20}})),
 }
 
 
@@ -391,6 +406,7 @@ def two_shards(home, a):
     turns = max(1, a.turns // 4)
     with running(home / "one", a, 1) as one, running(home / "two", a, 2) as two:
         for cluster in one, two:
+            cluster.deletes_after(0)
             cluster.fill([i + half for half in (0, HALF) for i in range(HOT)])
             cluster.admin.command("split", "bench.docs", middle={"_id": HALF})
         two.move(1, low=HALF)
@@ -414,15 +430,6 @@ def two_shards(home, a):
 
 # A shard that comes and goes.
 
-def use_all(docs):
-    def use(coll, rnd, n):
-        if n % 2:
-            coll.update_one({"_id": rnd.randrange(docs)}, {"$inc": {"n": 1}})
-        else:
-            coll.find_one({"_id": rnd.randrange(docs)})
-    return use
-
-
 def evened(cluster):
     """As the balancer sees it: no two shards are three chunks (of 1 MB) apart, and nothing is under way."""
     settled = all(client(s.port).config.rangeDeletions.find_one({}) is None for s in cluster.shards)
@@ -435,13 +442,15 @@ def drained(cluster, name):
 
 
 def new_shard(home, a):
-    """Four clients with 250 operations a second each, while the balancer fills a third shard, and empties it again."""
+    """Four clients of which 1,000 operations a second are due, while the balancer fills a third shard, and empties it again."""
     with running(home, a, 2, chunk_mb=1, balancer="on") as cluster:
+        cluster.deletes_after(0)
         docs = max(8, a.mb // 2) * 1024
         cluster.fill(range(docs), key="hashed")
         until(lambda: evened(cluster), 0.5)
         third = cluster.server(cluster.pandod, "s2", "--shardsvr")
-        clients = Clients(cluster.routers[0].port, [use_all(docs)] * CLIENTS, WRITES_A_SECOND / CLIENTS)
+        clean_after(third, 0)
+        clients = Clients(cluster.routers[0].port, [find_and_update(docs)] * CLIENTS, OPS_A_SECOND)
         time.sleep(0.5)
         changes, windows = cluster.client.config.changelog, {}
 
@@ -453,17 +462,16 @@ def new_shard(home, a):
         def evens_out():
             cluster.admin.command("addShard", f"s2/127.0.0.1:{third.port}")
             cluster.shards.append(third)
-            cluster.deletes_after(0)
             until(lambda: evened(cluster), 0.5)
         watch("idle", lambda: time.sleep(max(a.seconds, a.turns / 4)))
         watch("a shard comes", evens_out)
         held = client(third.port).bench.docs.count_documents({})
         watch("it is drained", lambda: until(lambda: drained(cluster, "s2"), 0.5))
         noted = clients.end()
-    print(f"\n{f'{docs / 1024:.0f} MB, {held / 1024:.0f} on the new shard':26} {'seconds':>8} {'migrations':>10} {'operations/s':>12} {'median':>9} {'p99':>9} {'longest':>9}  (ms since it was due)")
+    print(f"\n{f'{docs / 1024:.0f} MB, {held / 1024:.0f} on the new shard':26} {'seconds':>8} {'migrations':>10} {'operations/s':>12} {'median':>9} {'p99':>9} {'longest':>9}   {'median':>9} {'p99':>9} {'longest':>9}  (ms since it was due; since it was sent)")
     for name, (low, high, migrations) in windows.items():
         seen = within(noted, (low, high))
-        print(f"{name:26} {high - low:8.1f} {migrations:10} {len(seen) / (high - low):12.0f} {ms_columns(x[1] for x in seen)}", flush=True)
+        print(f"{name:26} {high - low:8.1f} {migrations:10} {len(seen) / (high - low):12.0f} {ms_columns(x[1] for x in seen)}   {ms_columns(x[2] for x in seen)}", flush=True)
 
 
 PHASES = {"migration": migration, "blocked writes": blocked_writes, "range deletion": range_deletion, "two shards": two_shards, "new shard": new_shard}
@@ -479,6 +487,8 @@ def main():
     p.add_argument("--phases", default=".")
     a = p.parse_args()
     os.sched_setaffinity(0, {0})
+    # Who ends this ends what it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     print(f"load average at the start: {os.getloadavg()[0]:.1f}; pymongo {pymongo.version}", flush=True)
     home = pathlib.Path(tempfile.mkdtemp(prefix="moves-bench-"))
     try:
