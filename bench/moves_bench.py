@@ -214,14 +214,16 @@ def read_ahead(batches):
     read = queue.Queue(4)
 
     def reader():
-        for batch in batches:
-            read.put(batch)
-        read.put(None)
+        try:
+            for batch in batches:
+                read.put(batch)
+        finally:
+            read.put(None)
     threading.Thread(target=reader, daemon=True).start()
     return iter(read.get, None)
 
 
-def synced(cluster, source, member):
+def synced(source, member):
     """Initial sync of another member of the shard."""
     reconfig(client(source.port), member.port)
     until(lambda: hello(member).get("secondary"), 0.02)
@@ -243,8 +245,9 @@ def new_member(cluster, turn):
     return member
 
 
-def one_way(way, cluster, turn):
-    """(seconds, nanoseconds of CPU of the servers that take part) of moving or copying everything from where it is in this turn."""
+def one_way(way, cluster, turn, docs):
+    """(seconds, nanoseconds of CPU of the servers that take part) of moving or copying everything from where it is in this turn, the first
+    shard in even ones."""
     source, target = cluster.shards[turn % 2], cluster.shards[1 - turn % 2]
     member = new_member(cluster, turn) if way == "initial sync" else None
     servers = [source, member or target]
@@ -253,10 +256,12 @@ def one_way(way, cluster, turn):
     if way == "moveRange":
         cluster.move(1 - turn % 2)
     elif member:
-        synced(cluster, source, member)
+        synced(source, member)
     else:
         copied(source, target, "ahead" in way)
     took = time.perf_counter() - begun, sum(s.cpu() for s in servers) - cpu
+    arrived = client(servers[1].port)["bench" if member or way == "moveRange" else "copy"].docs.count_documents({"k": {"$exists": True}})
+    assert arrived == docs, f"{way}: {arrived} of {docs} documents"
     if member:
         reconfig(client(source.port), None)
         member.process.terminate()
@@ -275,14 +280,14 @@ def migration(home, a):
         docs = a.mb * 1024
         cluster.fill(range(docs))
         mb = client(cluster.shards[0].port).bench.command("collStats", "docs")["size"] / 1e6
-        # Moving comes last in each turn, since it takes the documents elsewhere. An even number of turns to get warm keeps the sides.
-        for turn in range(-1, turns):
+        # Moving comes last in each turn, since it takes the documents elsewhere. The first two, which get the servers warm, do not count.
+        for turn in range(-2, turns):
             for way, took in rows.items():
-                now = one_way(way, cluster, turn)
+                now = one_way(way, cluster, turn, docs)
                 if turn >= 0:
                     took.append(now)
-            there = [client(s.port).bench.docs.count_documents({}) for s in cluster.shards]
-            assert sorted(there) == [0, docs], there
+            left = client(cluster.shards[turn % 2].port).bench.docs.count_documents({})
+            assert left == 0, f"{left} documents stayed"
     plain = statistics.median(s for s, _ in rows["plain copy"])
     print(f"\n{f'{mb:.0f} MB, {docs} documents':26} {'seconds':>9} {'MB/s':>9} {'of plain copy':>13}   {'CPU of servers':>14}  (ms a MB; medians of {turns})")
     for way, took in rows.items():
@@ -412,6 +417,11 @@ def two_shards(home, a):
         two.move(1, low=HALF)
         two.settle()
         two.flush()
+        for cluster in one, two:
+            cpu = cluster.shard_cpu(), cluster.routers[0].cpu()
+            time.sleep(a.seconds)
+            cpu = [(now - then) / 1e6 / a.seconds for then, now in zip(cpu, (cluster.shard_cpu(), cluster.routers[0].cpu()))]
+            print(f"\nat rest with {len(cluster.shards)} shard(s): {cpu[0]:.1f} ms of CPU a second of the shards, {cpu[1]:.1f} of the router", end="")
         print(f"\n{f'{CLIENTS} clients, two halves':26} {'shards':>6} {'operations/s':>12}   {'CPU of shards':>13} {'of router':>9} {'of both':>8} {'ratio':>6}  (us)")
         for name, op in HALVES.items():
             spent = {one: [], two: []}
