@@ -406,6 +406,16 @@ HALVES = {
 }
 
 
+def spent_by(cluster, count, op, seconds):
+    """Operations a second of so many clients, and what each took of the shards, of the router and of both (us)."""
+    router, out = cluster.routers[0], multiprocessing.Array("q", count)
+    cpu = cluster.shard_cpu(), router.cpu()
+    clients_of([router.port] * count, op, seconds, out)
+    done = sum(out)
+    shards, routed = (cluster.shard_cpu() - cpu[0]) / done / 1000, (router.cpu() - cpu[1]) / done / 1000
+    return done / seconds, shards, routed, shards + routed
+
+
 def two_shards(home, a):
     """Clients on two halves of the keys, which lie on one shard or on two."""
     turns = max(1, a.turns // 4)
@@ -422,20 +432,20 @@ def two_shards(home, a):
             time.sleep(a.seconds)
             cpu = [(now - then) / 1e6 / a.seconds for then, now in zip(cpu, (cluster.shard_cpu(), cluster.routers[0].cpu()))]
             print(f"\nat rest with {len(cluster.shards)} shard(s): {cpu[0]:.1f} ms of CPU a second of the shards, {cpu[1]:.1f} of the router", end="")
-        print(f"\n{f'{CLIENTS} clients, two halves':26} {'shards':>6} {'operations/s':>12}   {'CPU of shards':>13} {'of router':>9} {'of both':>8} {'ratio':>6}  (us)")
+        print(f"\n{'two halves of the keys':26} {'shards':>6} {'clients':>7} {'operations/s':>12}   {'CPU of shards':>13} {'of router':>9} {'of both':>8} {'ratio':>6} {'as busy':>7}  (us)")
+        # Busy servers do more at once. The one with half of the clients is as busy as each of two.
+        rows = (one, CLIENTS), (one, CLIENTS // 2), (two, CLIENTS)
         for name, op in HALVES.items():
-            spent = {one: [], two: []}
+            spent = {row: [] for row in rows}
             for turn in range(-1, turns):
-                for cluster in (one, two) if turn % 2 else (two, one):
-                    router, out = cluster.routers[0], multiprocessing.Array("q", CLIENTS)
-                    cpu = cluster.shard_cpu(), router.cpu()
-                    clients_of([router.port] * CLIENTS, of_half(op), a.seconds, out)
-                    shards, routed, done = cluster.shard_cpu() - cpu[0], router.cpu() - cpu[1], sum(out)
+                for row in rows if turn % 2 else rows[::-1]:
+                    now = spent_by(*row, of_half(op), a.seconds)
                     if turn >= 0:
-                        spent[cluster].append((done / a.seconds, shards / done / 1000, routed / done / 1000, (shards + routed) / done / 1000))
-            medians = {cluster: [statistics.median(x[k] for x in all) for k in range(4)] for cluster, all in spent.items()}
-            for cluster, (rate, shards, routed, both) in medians.items():
-                print(f"{name:26} {len(cluster.shards):6} {rate:12.0f}   {shards:13.1f} {routed:9.1f} {both:8.1f} {both / medians[one][3]:6.2f}", flush=True)
+                        spent[row].append(now)
+            medians = {row: [statistics.median(x[k] for x in all) for k in range(4)] for row, all in spent.items()}
+            for (cluster, n), (rate, shards, routed, both) in medians.items():
+                ratios = f"{both / medians[rows[0]][3]:6.2f} {both / medians[rows[1]][3]:7.2f}"
+                print(f"{name:26} {len(cluster.shards):6} {n:7} {rate:12.0f}   {shards:13.1f} {routed:9.1f} {both:8.1f} {ratios}", flush=True)
 
 
 # A shard that comes and goes.
