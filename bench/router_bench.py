@@ -8,6 +8,7 @@ Servers share one core and the client has another (two cores are enough). Throug
 connection each. Added CPU is the router's own, from the kernel, and what the shard takes more; added latency is the difference of the medians.
 """
 import argparse
+import contextlib
 import glob
 import multiprocessing
 import os
@@ -30,9 +31,12 @@ DOCS = 20_000
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """One that the kernel gives to no client meanwhile."""
+    while True:
+        port = random.randrange(20_000, 32_768)
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 def client(port):
