@@ -74,13 +74,10 @@ fn shown(row: &Bson, told: Told) -> String {
 /// All batches of a cursor; what went wrong where there is none.
 async fn rows(c: &mut Client, command: Document, told: Told) -> String {
     let (name, coll) = command.iter().next().map(|(n, v)| (n.to_owned(), v.clone())).unwrap();
-    let mut reply = c.run(command.clone()).await;
+    let mut reply = c.run(command).await;
     let mut out: Vec<String> = Vec::new();
     loop {
         let Some(cursor) = reply.get("cursor").and_then(Bson::as_doc) else {
-            if reply.get("code") == Some(&Bson::Int32(13388)) {
-                eprintln!("{command:?} {reply:?}");
-            }
             return format!("{name}: code: {:?}", reply.get("code"));
         };
         let batch = cursor.get("firstBatch").or(cursor.get("nextBatch")).and_then(Bson::as_array);

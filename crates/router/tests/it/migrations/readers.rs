@@ -63,3 +63,22 @@ fn a_snapshot_from_before_a_move_is_refused() {
         cluster.shut_down().await;
     });
 }
+
+/// Neither what has moved away and is not deleted yet, nor what is not committed.
+#[test]
+fn all_documents_are_counted_once_while_some_are_there_twice() {
+    run(async {
+        let (cluster, mut c) = cluster("c", 100).await;
+        let mut shard = cluster.shard(0).await;
+        shard.ok(doc! { "setParameter": 1, "orphanCleanupDelaySecs": 600, "$db": "admin" }).await;
+        let mut away = move_range("c", "s1", 50, Bson::MaxKey);
+        away.set("waitForDelete", false);
+        shard.ok(away).await;
+        assert_eq!(there(&cluster, 0, "c").await.len(), 100, "nothing is deleted yet");
+        for query in [doc! {}, doc! { "k": { "$gte": 0 } }] {
+            let counted = c.ok(doc! { "count": "c", "query": query }).await;
+            assert_eq!(counted.get("n").and_then(Bson::as_i64), Some(100));
+        }
+        cluster.shut_down().await;
+    });
+}
