@@ -57,10 +57,8 @@ impl Access {
         };
         let visible = self.placed(ctx, ns, Kind::Read)?;
         self.check_snapshot(ctx, ns, &visible, at)?;
-        match &named {
-            None => self.check_was_here(ctx, ns, at)?,
-            Some(Named::Collection(coll)) => self.check_is_still_here(ctx, coll, ns, at)?,
-            Some(Named::View(_)) => {}
+        if let Some(Named::Collection(coll)) = &named {
+            self.check_is_still_here(ctx, coll, ns, at)?;
         }
         Ok(self.admit(named, visible))
     }

@@ -7,7 +7,7 @@ use crate::Access;
 use crate::transaction::open_txn;
 use bytes::Bytes;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
-use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc};
+use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 use pando_catalog::observer::DocumentKeys;
 use pando_catalog::{Catalog, Collection, Permit, ResolvedView};
 use pando_command::concern::ReadLevel;
@@ -65,7 +65,7 @@ impl Access {
     /// What a snapshot of the past holds is not told by who owns what now.
     ///
     /// # Errors
-    /// 272 in a transaction, 246 otherwise, where ranges have moved to or from this shard since.
+    /// 272 in a transaction, 246 otherwise, where ranges have moved to or from this shard since, or what is not sharded has come here.
     pub(crate) fn check_snapshot(
         &self,
         ctx: &OpCtx,
@@ -73,14 +73,17 @@ impl Access {
         visible: &Visible,
         at: ReadAt,
     ) -> Result<()> {
-        let Some(owned) = visible else { return Ok(()) };
         let in_transaction = open_txn(ctx);
         let then = match (in_transaction, at) {
             (Some(open), _) => open.with(|unit| Ok(unit.txn().read_ts()))?,
             (None, ReadAt::At(then)) if ctx.read_concern.level() == ReadLevel::Snapshot => then,
             _ => return Ok(()),
         };
-        if !owned.has_moved_since(then) {
+        let is_lost = match visible {
+            Some(owned) => owned.has_moved_since(then),
+            None => self.came_since(ctx, ns.db(), then)?,
+        };
+        if !is_lost {
             return Ok(());
         }
         let code = match in_transaction {
@@ -88,28 +91,22 @@ impl Access {
             None => ErrorCode::SnapshotUnavailable,
         };
         let text = format!(
-            "ranges of collection {ns} have moved since the time {then} of this operation's snapshot; try again"
+            "documents of collection {ns} have moved since the time {then} of this operation's snapshot; try again"
         );
         Err(Error::new(code, text))
     }
-    /// What came to this shard with its database has been nowhere here before, and was another shard's then.
-    ///
-    /// # Errors
-    /// 246 where nothing had the name then, something has now, and the database has moved.
-    pub(crate) fn check_was_here(&self, ctx: &OpCtx, ns: &Namespace, at: ReadAt) -> Result<()> {
+    /// Whether the database came here from another shard after that time: what it had then is there, or is here in part. Since when it is
+    /// here as a whole stands among the fences of definitions.
+    fn came_since(&self, ctx: &OpCtx, db: &str, then: Timestamp) -> Result<bool> {
         let has_moved = self.placement.is_some() && ctx.database_version.is_some_and(|v| v.last_mod > 1);
-        let is_of_before = matches!(at, ReadAt::At(_)) && ctx.read_concern.level() == ReadLevel::Snapshot;
-        if !(has_moved && is_of_before)
-            || open_txn(ctx).is_some()
-            || self.catalog.snapshot().get(ns).is_none()
-        {
-            return Ok(());
+        if !has_moved {
+            return Ok(false);
         }
-        let text = format!(
-            "Unable to read from a snapshot due to pending collection catalog changes: {ns} may have been on another shard at that \
-             time; please retry the operation"
-        );
-        Err(Error::new(ErrorCode::SnapshotUnavailable, text))
+        let fence = self.internal_collections().named(&Namespace::unchecked("config", "ddl_fences"), db)?;
+        Ok(match fence.as_ref().and_then(|doc| doc.get("since")) {
+            Some(Value::Timestamp(since)) => then < since,
+            _ => false,
+        })
     }
     /// A collection that lost its name since may have had parts on other shards, which a router does not ask any more.
     ///

@@ -1,4 +1,4 @@
-//! What a shard remembers of definitions in which it takes part: `config.ddl_fences {_id: <namespace or database>, timestamp}`.
+//! What a shard remembers of definitions in which it takes part: `config.ddl_fences {_id: <namespace or database>, timestamp, since?}`.
 //!
 //! A command of a coordinator that was deposed may arrive when another definition of the name has been made. Each has a number (see
 //! `pando_workflows::ddl`); the newest that was here is written down before anything is done, and older ones are refused. Nobody acts
@@ -12,6 +12,18 @@ use pando_storage::ReadAt;
 
 fn ns() -> Namespace {
     Namespace::unchecked("config", "ddl_fences")
+}
+/// Everything of a database was here at `since`, which came here by the definition of that number: snapshots from before are of another
+/// shard's (`pando_access` reads it).
+pub(crate) async fn note_arrival(
+    internal: &InternalCollections,
+    db: &str,
+    at: Timestamp,
+    since: Timestamp,
+) -> Result<OpTime> {
+    let mut b = DocBuilder::new();
+    b.str("_id", db).timestamp("timestamp", at).timestamp("since", since);
+    internal.put(&Uninterrupted, &ns(), &b.finish()).await
 }
 fn document(name: &str, at: Timestamp) -> DocBuf {
     let mut b = DocBuilder::new();

@@ -203,6 +203,15 @@ fn a_snapshot_from_before_a_database_moved_is_refused() {
         assert_eq!(c.all(at_then()).await.len(), 5);
         c.ok(move_primary("test", "s1")).await;
         assert_eq!(c.err(at_then()).await.0, 246, "not nothing");
+        // Also in a transaction, of what is here by now and was made later than that time.
+        let mut begin = at_then();
+        begin
+            .push("lsid", doc! { "id": Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![3; 16] }) });
+        begin.push("txnNumber", 1_i64);
+        begin.push("autocommit", false);
+        begin.push("startTransaction", true);
+        let refused = c.err(begin).await.0;
+        assert!(matches!(refused, 246 | 272), "{refused}");
         assert_eq!(c.all(doc! { "find": "a", "readConcern": doc! { "level": "snapshot" } }).await.len(), 5);
         cluster.shut_down().await;
     });

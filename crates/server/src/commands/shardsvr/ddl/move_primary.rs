@@ -13,6 +13,7 @@
 
 use super::{Ddl, append_majority};
 use crate::commands::shardsvr::migration::{range_of, record_in};
+use crate::sharding::fences;
 use crate::sharding::moving_databases::{MovingCollection, Turns};
 use pando_access::Collection;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid, limits};
@@ -369,6 +370,8 @@ impl Ddl<'_> {
                         return Err(Error::new(ErrorCode::OperationFailed, text));
                     }
                 }
+                let since = self.server.replication.last_applied().ts;
+                self.ctx.wrote(fences::note_arrival(&internal, db, at, since).await?);
                 Ok(())
             }
         }
