@@ -43,11 +43,9 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     }
     match done {
         Ok(reply) => Ok(handed_on(&reply)),
-        Err(e) if is_gone(&e) && meant.is_some() && uuid_of(router, ctx, &to).await? == meant => {
-            Ok(Reply::new())
-        }
+        Err(e) if is_gone(&e, meant) && uuid_of(router, ctx, &to).await? == meant => Ok(Reply::new()),
         // It went between the two, and nobody has asked for this one.
-        Err(e) if e.code == ErrorCode::CollectionUUIDMismatch && expected.is_none() => {
+        Err(e) if is_about(&e, meant) && expected.is_none() => {
             let text = format!("Source collection {from} does not exist");
             Err(Error::new(ErrorCode::NamespaceNotFound, text))
         }
@@ -55,8 +53,17 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     }
 }
 
-fn is_gone(e: &Error) -> bool {
-    matches!(e.code, ErrorCode::NamespaceNotFound | ErrorCode::CollectionUUIDMismatch)
+/// Nobody has that UUID under the old name. A client may expect another one of what is to make room.
+fn is_about(e: &Error, meant: Option<Uuid>) -> bool {
+    let told = RawDoc::validate(&e.extra).ok().and_then(|extra| extra.get("collectionUUID"));
+    let uuid = match told {
+        Some(Value::Binary { subtype: 4, bytes }) => Uuid::from_slice(bytes),
+        _ => None,
+    };
+    e.code == ErrorCode::CollectionUUIDMismatch && meant.is_some() && uuid == meant
+}
+fn is_gone(e: &Error, meant: Option<Uuid>) -> bool {
+    meant.is_some() && e.code == ErrorCode::NamespaceNotFound || is_about(e, meant)
 }
 
 /// As the primary shard of the database has it, which has a part of every collection.

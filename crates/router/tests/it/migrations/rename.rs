@@ -57,7 +57,22 @@ fn a_sharded_collection_gets_another_name_on_every_shard() {
         assert_eq!(c.err(rename("c", "plain", false)).await, (48, "target namespace exists".to_owned()));
         cluster.shard_collection("test.e", doc! { "k": "hashed" }).await;
         insert(&mut c, "e", (0..20).map(|i| doc! { "_id": i, "k": -1 - i }.into()).collect()).await;
-        assert_eq!(c.err(rename("c", "e", false)).await, (48, "target namespace exists".to_owned()));
+        let exists = "Sharded target collection test.e exists but dropTarget is not set";
+        assert_eq!(c.err(rename("c", "e", false)).await, (48, exists.to_owned()));
+        // What nobody could look up afterwards, what has zones of its own, and what is not what was to make room.
+        let long = "y".repeat(231);
+        assert_eq!(c.err(rename("c", &long, false)).await.0, 73);
+        let mut zone = doc! { "updateZoneKeyRange": "test.zoned", "zone": "z" };
+        zone.push("min", doc! { "k": 10 });
+        zone.push("max", doc! { "k": 13 });
+        c.admin(zone.clone()).await;
+        assert_eq!(c.err(rename("c", "zoned", false)).await.0, 125);
+        zone.set("zone", Bson::Null);
+        c.admin(zone).await;
+        let mut other_target = rename("c", "e", false);
+        let not_it = Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![7; 16] });
+        other_target.set("dropTarget", not_it);
+        assert_eq!(c.err(other_target).await.0, 361);
 
         // A new name, with a router that does not know.
         c.ok(rename("c", "d", false)).await;
@@ -86,6 +101,12 @@ fn a_sharded_collection_gets_another_name_on_every_shard() {
         assert_eq!(keys(&mut old_view, "plain").await.len(), 301);
         assert_eq!(names(&mut c).await, ["c", "plain"]);
         nothing_is_left(&cluster, &mut c).await;
+        // Its zones are not dropped unasked.
+        assert_eq!(c.err(rename("c", "plain", true)).await.0, 125);
+        let mut no_zone = doc! { "updateZoneKeyRange": "test.plain", "zone": Bson::Null };
+        no_zone.push("min", doc! { "k": 0 });
+        no_zone.push("max", doc! { "k": 50 });
+        c.admin(no_zone).await;
         c.ok(rename("c", "plain", true)).await;
         assert_eq!(
             (keys(&mut old_view, "plain").await, names(&mut c).await),

@@ -5,8 +5,9 @@ use crate::commands;
 use crate::sharding::fences::{Part, behind};
 use crate::sharding::sections;
 use pando_access::{Collection, names};
-use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
+use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_metadata_cache::Ask;
 use pando_request::declare::Kind;
 use pando_request::define::rename_collection::{DropTarget, Dropped};
 use pando_workflows::rename_collection::{self, reason};
@@ -30,6 +31,20 @@ impl<'a> Wanted<'a> {
     }
 }
 
+/// What is kept of a sharded collection has longer names than its own.
+fn check_sharded_name(to: &Namespace) -> Result<()> {
+    let max = limits::SHARDED_NAMESPACE_BYTES_MAX;
+    if to.as_str().len() > max {
+        let text = format!("Namespace of target collection too long. Namespace: {to}. Max: {max}");
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    if to.coll().starts_with("system.") {
+        let text = format!("a sharded collection cannot be renamed to {to}");
+        return Err(Error::new(ErrorCode::IllegalOperation, text));
+    }
+    Ok(())
+}
+
 fn uuid_at(body: &RawDoc, name: &str) -> Option<Uuid> {
     match body.get(name)? {
         Value::Binary { subtype: 4, bytes } => Uuid::from_slice(bytes),
@@ -49,9 +64,8 @@ impl Ddl<'_> {
         self.sharding.refresh_anew(to).await?;
         let table = |ns: &Namespace| self.sharding.metadata.known(ns).table().cloned();
         let (source, target) = (table(from), table(to));
-        if source.is_some() && to.coll().starts_with("system.") {
-            let text = format!("a sharded collection cannot be renamed to {to}");
-            return Err(Error::new(ErrorCode::IllegalOperation, text));
+        if source.is_some() {
+            check_sharded_name(to)?;
         }
         let uuid = match &source {
             Some(table) => table.collection.uuid,
@@ -62,6 +76,7 @@ impl Ddl<'_> {
             self.server.access.check_uuid(from, expected)?;
         }
         self.check_target(&wanted, target.as_ref().map(|t| t.collection.uuid))?;
+        self.check_no_zones(to).await?;
         let is_building = |c: &Arc<Collection>| !c.building_indexes().is_empty();
         if self.server.access.definitions().collection(from).is_some_and(is_building) {
             let text = format!(
@@ -102,12 +117,27 @@ impl Ddl<'_> {
         match wanted.drop_target() {
             Dropped::Anything(true) => Ok(()),
             Dropped::Anything(false) if there.is_none() => Ok(()),
+            Dropped::Anything(false) if sharded.is_some() => {
+                let text = format!("Sharded target collection {to} exists but dropTarget is not set");
+                Err(Error::new(ErrorCode::NamespaceExists, text))
+            }
             Dropped::Anything(false) => {
                 Err(Error::new(ErrorCode::NamespaceExists, "target namespace exists"))
             }
             Dropped::Uuid(expected) if there == Some(Uuid(expected)) => Ok(()),
             Dropped::Uuid(expected) => self.server.access.check_uuid(to, Uuid(expected)),
         }
+    }
+
+    /// Zones of the new name would be another collection's.
+    async fn check_no_zones(&self, to: &Namespace) -> Result<()> {
+        let mut filter = DocBuilder::new();
+        filter.str("ns", to.as_str());
+        if self.cluster.catalog.read(&Ask::of("tags", filter.finish())).await?.is_empty() {
+            return Ok(());
+        }
+        let text = format!("Can't rename to target collection {to} because it must not have associated tags");
+        Err(Error::new(ErrorCode::CommandFailed, text))
     }
 
     /// The coordinator's own part; what is not sharded is all here. The same once more changes nothing.
