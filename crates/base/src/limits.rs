@@ -786,8 +786,7 @@ pub const ROUTER_CALL_MS: u64 = 86_400_000;
 pub const ROUTER_CALL_GRACE_MS: u64 = 1_000;
 /// Times that an operation is routed again because shards knew better (MongoDB's).
 pub const ROUTER_STALE_TRIES_MAX: u32 = 10;
-/// Pause before it is, from the second time on, doubled each time up to the 256-fold: the shard itself may have to learn where it stands. A write that met
-/// the end of a migration is refused three times, so the first ones are short.
+/// Pause before it is, from the second time on, doubled each time up to the 256-fold: shards learn, and refuse a write that met the end of a move thrice.
 pub const ROUTER_STALE_PAUSE_MS: u64 = 3;
 /// Documents that a shard sends in the first batch of one that is merged with others, where the client says nothing.
 pub const ROUTER_FIRST_BATCH_DOCS: u64 = 101;

@@ -4,7 +4,7 @@ use super::Migration;
 use pando_base::{Error, ErrorCode, limits};
 
 /// What is taken for the size of a document where all of them together come to less than their number.
-const DOCUMENT_BYTES_MIN: u64 = 5;
+const SMALLEST_MEAN: u64 = 5;
 /// A range of more than so many times of what fills a chunk is too large: sizes differ.
 const SLACK: u64 = 2;
 
@@ -20,7 +20,7 @@ pub struct ChunkSize {
 impl ChunkSize {
     /// Of a collection that has `bytes` in `count` documents here.
     pub fn of(max_bytes: u64, bytes: u64, count: u64) -> ChunkSize {
-        let mean = bytes.checked_div(count).map_or(0, |mean| mean.max(DOCUMENT_BYTES_MIN));
+        let mean = bytes.checked_div(count).map_or(0, |mean| mean.max(SMALLEST_MEAN));
         let documents =
             max_bytes.checked_div(mean).map_or(limits::MIGRATION_DOCUMENTS_MAX as u64, |n| n.max(1));
         ChunkSize { max_bytes, mean, documents }
