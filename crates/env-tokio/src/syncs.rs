@@ -15,6 +15,21 @@ struct Running {
     began: BTreeMap<u64, Instant>,
 }
 
+impl Running {
+    fn longest(&self) -> Option<Duration> {
+        self.began.first_key_value().map(|(_, began)| began.elapsed())
+    }
+    fn begin(&mut self) -> u64 {
+        let n = self.next;
+        self.next += 1;
+        self.began.insert(n, Instant::now());
+        n
+    }
+    fn end(&mut self, n: u64) {
+        self.began.remove(&n);
+    }
+}
+
 fn running() -> MutexGuard<'static, Running> {
     // Nothing in here is ever half done.
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
@@ -22,23 +37,19 @@ fn running() -> MutexGuard<'static, Running> {
 
 /// How long the oldest sync has been under way; `None` when there is none.
 pub fn longest() -> Option<Duration> {
-    running().began.first_key_value().map(|(_, began)| began.elapsed())
+    running().longest()
 }
 
 /// Counts as under way until it is dropped.
 pub(crate) struct Sync(u64);
 
 pub(crate) fn begin() -> Sync {
-    let mut all = running();
-    let n = all.next;
-    all.next += 1;
-    all.began.insert(n, Instant::now());
-    Sync(n)
+    Sync(running().begin())
 }
 
 impl Drop for Sync {
     fn drop(&mut self) {
-        running().began.remove(&self.0);
+        running().end(self.0);
     }
 }
 
@@ -48,14 +59,17 @@ mod tests {
 
     #[test]
     fn the_oldest_sync_counts_until_it_comes_back() {
-        assert_eq!(longest(), None);
-        let old = begin();
+        // Not the process's own: other tests have syncs under way.
+        let mut all = Running { next: 0, began: BTreeMap::new() };
+        assert_eq!(all.longest(), None);
+        let old = all.begin();
         std::thread::sleep(Duration::from_millis(30));
-        let new = begin();
-        assert!(longest().is_some_and(|d| d >= Duration::from_millis(30)));
-        drop(old);
-        assert!(longest().is_some_and(|d| d < Duration::from_millis(30)));
-        drop(new);
-        assert_eq!(longest(), None);
+        let new = all.begin();
+        let (both, before) = (all.longest(), all.began[&new]);
+        assert!(both.is_some_and(|d| d >= Duration::from_millis(30)));
+        all.end(old);
+        assert!(all.longest().is_some_and(|d| d <= before.elapsed()));
+        all.end(new);
+        assert_eq!(all.longest(), None);
     }
 }
