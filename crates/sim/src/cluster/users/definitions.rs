@@ -28,6 +28,8 @@ const NAMESPACE_EXISTS: i64 = 48;
 const INVALID_OPTIONS: i64 = 72;
 const NOT_SHARDED: i64 = 118;
 const NO_SUCH_COLLECTION: i64 = 26;
+/// The name has zones.
+const COMMAND_FAILED: i64 = 125;
 const UUID_MISMATCH: i64 = 361;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -446,7 +448,7 @@ impl Definer {
         let mut body = doc! { "renameCollection": from, "to": to.as_str(), "dropTarget": true };
         body.push("collectionUUID", uuid.clone());
         body.push("writeConcern", majority());
-        let known = [NO_SUCH_COLLECTION, UUID_MISMATCH];
+        let known = [NO_SUCH_COLLECTION, UUID_MISMATCH, COMMAND_FAILED];
         let is_made = match self.until(&body, "admin", &[], &known).await {
             Ended::Done => true,
             Ended::Refused(_) => self.uuid_of(other).await == Some(uuid),
