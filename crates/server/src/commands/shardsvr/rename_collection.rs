@@ -15,9 +15,8 @@ fn target(req: &Request<'_>) -> Result<Namespace> {
 }
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let from = req.ns()?;
-    let to = target(&req)?;
-    names::check_renamable(&from, &to)?;
+    // What the others would refuse is refused before anything is begun.
+    let (from, to) = names_of(&req)?;
     let mut b = DocBuilder::new();
     b.str("to", to.as_str());
     for option in ["dropTarget", "stayTemp", "collectionUUID"] {

@@ -2,7 +2,7 @@
 
 use super::{Ddl, range};
 use pando_access::Uninterrupted;
-use pando_base::{ErrorCode, Result, Uuid, limits};
+use pando_base::{Error, ErrorCode, Result, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder};
 use pando_command::Param;
 use pando_workflows::migration::{self, Migration};
@@ -54,12 +54,16 @@ fn by_its_name(ddl: &Ddl<'_>, migration: &Migration) -> Migration {
 ///
 /// # Errors
 /// 117 while it is being renamed: the config servers know it by its old name still.
-pub(super) async fn judge(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
-    let migration = &by_its_name(ddl, migration);
+pub(super) async fn judge(ddl: &Ddl<'_>, task: &Migration) -> Result<DocBuf> {
+    let migration = &by_its_name(ddl, task);
     ddl.check_not_renamed_now(&migration.ns)?;
     let table = range::as_routed(ddl, migration).await?;
-    // It may have begun while they were asked.
+    // It may have begun while they were asked, or be over: then they were asked of a name that it has no more.
     ddl.check_not_renamed_now(&migration.ns)?;
+    if by_its_name(ddl, task).ns != migration.ns {
+        let text = format!("collection {} was renamed while it was asked whose it is", migration.ns);
+        return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
+    }
     let here =
         ddl.server.access.definitions().collection(&migration.ns).is_some_and(|c| c.uuid == migration.uuid);
     let owned = match &table {
