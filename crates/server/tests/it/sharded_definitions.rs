@@ -53,16 +53,23 @@ async fn of_config(c: &mut Client, coll: &str) -> Vec<Document> {
     c.all(doc! { "find": coll, "$db": "config" }).await
 }
 
+const ZONES: [(&str, &str, Bson, Bson); 2] =
+    [("rs", "low", Bson::MinKey, Bson::Int32(1000)), ("s0", "high", Bson::Int32(1000), Bson::MaxKey)];
+
 /// Two zones, so that an empty collection by `_id` begins on both shards.
 async fn zones(c: &mut Client, ns: &str) {
-    for (shard, zone, min, max) in
-        [("rs", "low", Bson::MinKey, Bson::Int32(1000)), ("s0", "high", Bson::Int32(1000), Bson::MaxKey)]
-    {
+    for (shard, zone, _, _) in ZONES {
         c.ok(doc! { "addShardToZone": shard, "zone": zone, "$db": "admin" }).await;
+    }
+    give_ranges(c, ns, true).await;
+}
+/// Ranges in zones, or in none: no collection can be renamed to the place of one that has any.
+async fn give_ranges(c: &mut Client, ns: &str, zoned: bool) {
+    for (_, zone, min, max) in ZONES {
         let mut range = doc! { "updateZoneKeyRange": ns };
         range.push("min", doc! { "_id": min });
         range.push("max", doc! { "_id": max });
-        range.push("zone", zone);
+        range.push("zone", if zoned { Bson::from(zone) } else { Bson::Null });
         range.push("$db", "admin");
         c.ok(range).await;
     }
@@ -74,6 +81,12 @@ impl Bench {
     }
     async fn shard_primary(&self) -> Client {
         self.set.connect(self.set.primary().await).await
+    }
+    /// The primary, and its term.
+    async fn office(&self) -> (usize, i64) {
+        let primary = self.set.primary().await;
+        let status = self.set.connect(primary).await.admin(doc! { "replSetGetStatus": 1 }).await;
+        (primary, number(&status, "term"))
     }
     /// From now on the primary stands still before its `n`-th next step.
     async fn hang_at(&self, member: usize, n: usize) {
@@ -218,12 +231,13 @@ async fn strike(b: &mut Bench, member: usize, end: End) {
 
 /// Before step after step of `shardCollection` and `drop`, each on a collection of its own.
 async fn every_step(end: End) {
-    let mut b = bench().await;
-    for n in 0..STEPS_MAX {
-        let (coll, ns) = (format!("c{n}"), format!("test.c{n}"));
+    let (mut b, mut n) = (bench().await, 0);
+    for round in 0..STEPS_MAX {
+        let (coll, ns) = (format!("c{round}"), format!("test.c{round}"));
         let mut c = b.router().await;
         zones(&mut c, &ns).await;
-        let primary = b.set.primary().await;
+        let office = b.office().await;
+        let primary = office.0;
         b.hang_at(primary, n).await;
         let before = b.entered(primary).await;
         let mut shard = doc! { "shardCollection": ns.as_str() };
@@ -244,12 +258,14 @@ async fn every_step(end: End) {
         let acknowledged = writer.end().await;
         check_places(&b, &coll, &acknowledged).await;
         let shorter = !drop_at(&mut b, &coll, n, end).await;
-        if !hung && shorter {
+        // Another primary, elected by itself on a machine that is busy, takes the steps that were to be held.
+        if !hung && shorter && b.office().await == office {
             assert!(n > 10, "{n} steps only");
             b.cluster.shut_down().await;
             b.set.shut_down().await;
             return;
         }
+        n += usize::from(hung || !shorter);
     }
     panic!("it does not end");
 }
@@ -293,9 +309,9 @@ fn a_definition_survives_a_crash_before_each_of_its_steps() {
 #[test]
 fn a_rename_survives_whatever_its_primary_does_before_each_of_its_steps() {
     run(async {
-        let mut b = bench().await;
-        for n in 0..STEPS_MAX {
-            let (from, to) = (format!("c{n}"), format!("e{n}"));
+        let (mut b, mut n) = (bench().await, 0);
+        for round in 0..STEPS_MAX {
+            let (from, to) = (format!("c{round}"), format!("e{round}"));
             let mut c = b.router().await;
             for (name, ids) in [(&from, [1, 2, 1001, 1002]), (&to, [5, 6, 1005, 1006])] {
                 let ns = format!("test.{name}");
@@ -309,7 +325,9 @@ fn a_rename_survives_whatever_its_primary_does_before_each_of_its_steps() {
                 insert.push("$db", "test");
                 c.ok(insert).await;
             }
-            let primary = b.set.primary().await;
+            give_ranges(&mut c, &format!("test.{to}"), false).await;
+            let office = b.office().await;
+            let primary = office.0;
             b.hang_at(primary, n).await;
             let before = b.entered(primary).await;
             let mut rename = doc! { "renameCollection": format!("test.{from}"), "to": format!("test.{to}") };
@@ -327,7 +345,7 @@ fn a_rename_survives_whatever_its_primary_does_before_each_of_its_steps() {
             let reply = task.await.unwrap();
             // There is a primary again, whoever was told of the rename.
             let mut warm = doc! { "insert": "warm" };
-            warm.push("documents", vec![Bson::from(doc! { "n": n as i32 })]);
+            warm.push("documents", vec![Bson::from(doc! { "n": round as i32 })]);
             warm.push("writeConcern", doc! { "w": "majority" });
             warm.push("$db", "test");
             b.until_ok(warm).await.unwrap();
@@ -355,12 +373,13 @@ fn a_rename_survives_whatever_its_primary_does_before_each_of_its_steps() {
             assert!(lost.is_empty(), "acknowledged, and nowhere: {lost:?}");
             let mut other = b.cluster.shard(0).await;
             assert_eq!(of_config(&mut other, "collection_critical_sections").await, []);
-            if !hung {
-                assert!(n > 8, "{n} steps only");
+            if !hung && b.office().await == office {
+                assert!(n > 8, "{n} steps only: {reply:?}");
                 b.cluster.shut_down().await;
                 b.set.shut_down().await;
                 return;
             }
+            n += usize::from(hung);
         }
         panic!("it does not end");
     });
