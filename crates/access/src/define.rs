@@ -22,7 +22,9 @@ impl Access {
     /// [`OpTime::NULL`].
     pub async fn create(&self, ctx: &OpCtx, ns: &Namespace, options: CollectionOptions) -> Result<OpTime> {
         let Some(open) = open_txn(ctx) else {
-            return self.outside_transaction(ctx)?.create(ns, options).await;
+            let catalog = self.outside_transaction(ctx)?;
+            self.check_may_come(ctx, ns)?;
+            return catalog.create(ns, options).await;
         };
         self.placed(ctx, ns, Kind::Write)?;
         open.with(|unit| {

@@ -52,15 +52,27 @@ impl Access {
             refusal.error
         })
     }
-    /// The catalog for an operation, which creates nothing once the database is another shard's, or is being dropped.
+    /// The catalog for an operation, which creates nothing once the database is another shard's, or is being dropped, nor while a
+    /// definition keeps writers from the name.
     pub(crate) fn permitted(&self, ctx: &OpCtx) -> Catalog {
         let Some((metadata, received)) = self.placement.clone().zip(ctx.database_version) else {
             return self.catalog.clone();
         };
         let judge = move |ns: &Namespace| {
-            metadata.check_database(ns.db(), received, Kind::Write).map_err(|r| r.error)
+            let of_database = metadata.check_database(ns.db(), received, Kind::Write);
+            of_database.and_then(|()| metadata.check_section(ns)).map_err(|r| r.error)
         };
         self.catalog.permitted_by(Permit::new(judge))
+    }
+    /// Whether a name may be taken now: a definition that makes or renames something may keep writers from it.
+    pub(crate) fn check_may_come(&self, ctx: &OpCtx, ns: &Namespace) -> Result<()> {
+        let Some(metadata) = self.placement.as_ref().filter(|_| ctx.database_version.is_some()) else {
+            return Ok(());
+        };
+        metadata.check_section(ns).map_err(|refusal| {
+            ctx.note_refusal(refusal.why);
+            refusal.error
+        })
     }
     /// What a snapshot of the past holds is not told by who owns what now.
     ///

@@ -207,6 +207,19 @@ impl FilteringMetadata {
         }
     }
 
+    /// Whether something of that name may come into being: nothing does while writers are kept from it, whoever owns it.
+    pub fn check_section(&self, ns: &Namespace) -> Result<(), Refusal> {
+        let why = Why::AwaitSection(ns.clone());
+        let refused = |error| Refusal { error, why: why.clone() };
+        let shard = self.shard().map_err(refused)?;
+        if self.section(ns).is_none_or(|section| !section.blocks(Access::Write)) {
+            return Ok(());
+        }
+        let received = ChunkVersion::UNSHARDED;
+        let told = StaleConfig { ns: ns.to_string(), received, wanted: None, shard: shard.clone() };
+        Err(refused(told.into_error()))
+    }
+
     /// Whether a request that believes `received` of a database may go on: its primary shard has the collections that are not
     /// sharded.
     pub fn check_database(&self, db: &str, received: DatabaseVersion, access: Access) -> Result<(), Refusal> {

@@ -385,6 +385,58 @@ fn a_rename_survives_whatever_its_primary_does_before_each_of_its_steps() {
     });
 }
 
+/// Somebody takes the new name while a rename stands before step after step: one of both gets it, and what is acknowledged is there.
+#[test]
+fn who_takes_the_new_name_of_a_rename_comes_before_it_or_behind_it() {
+    run(async {
+        let b = bench().await;
+        let mut firsts = [[0; 2]; 2];
+        for n in 0..20 {
+            let (step, is_view) = (n / 2, n % 2 == 0);
+            let (from, to) = (format!("c{n}"), format!("e{n}"));
+            let mut c = b.router().await;
+            zones(&mut c, &format!("test.{from}")).await;
+            c.ok(shard(&format!("test.{from}"), doc! { "_id": 1 })).await;
+            let mut rename = doc! { "renameCollection": format!("test.{from}"), "to": format!("test.{to}") };
+            rename.push("$db", "admin");
+            let (primary, task) = stopped(&b, step, rename).await;
+            let mut other = match is_view {
+                true => doc! { "create": to.as_str(), "viewOn": "warm" },
+                false => doc! { "insert": to.as_str() },
+            };
+            if !is_view {
+                other.push("documents", vec![Bson::from(doc! { "_id": 1077 })]);
+            }
+            other.push("$db", "test");
+            let port = b.cluster.router_port(0);
+            let other = spawn(async move { Client::connect(port).await.run(other).await });
+            pause(100).await;
+            b.set.fail_point(primary, STEP, false).await;
+            let (renamed, other) = (task.await.unwrap(), other.await.unwrap());
+            let is_renamed = number(&renamed, "ok") == 1;
+            match (is_renamed, is_view) {
+                (true, true) => assert_eq!(number(&other, "code"), 48, "{other:?}"),
+                (true, false) => assert_eq!(number(&other, "n"), 1, "{other:?}"),
+                (false, _) => {
+                    assert_eq!(
+                        (number(&renamed, "code"), number(&other, "ok")),
+                        (48, 1),
+                        "{renamed:?} {other:?}"
+                    );
+                }
+            }
+            if !is_view {
+                assert_eq!(ids(&mut c, &to).await, [1077], "{renamed:?}");
+            }
+            firsts[usize::from(is_view)][usize::from(is_renamed)] += 1;
+            b.until_nothing_is_left().await;
+        }
+        assert!(firsts.iter().flatten().all(|n| *n > 0), "{firsts:?}");
+        b.cluster.shut_down().await;
+        b.set.shut_down().await;
+    });
+}
+
 /// A request is sent, and stands still before its `n`-th step.
 async fn stopped(b: &Bench, n: usize, command: Document) -> (usize, JoinHandle<Document>) {
     let primary = b.set.primary().await;

@@ -1,10 +1,12 @@
 //! `renameCollection` within a database, on its primary shard (SH-DDL-12, SYS-249).
 //!
 //! ```text
-//!   begin ─► look ─► rename: sections, other shards rename, this one renames ─► config servers ─► unblock: sections go ─► over
-//!              │     └───────────────── from here on it goes on for ever ──────────────────┘
-//!              └ may fail
+//!   begin ─► look ─► sections here ─► look ─► rename: other shards rename, this one renames ─► config servers ─► unblock: sections go ─► over
+//!              │                        │     └──────────────── from here on it goes on for ever ────────────────┘
+//!              └ may fail               └ may fail: sections go
 //! ```
+//! * This node looks twice. What fails at once keeps nobody from a name; what is decided is decided behind the sections, since somebody may take
+//!   the new name in between, and what he was told is there would have to make room.
 //! * Every shard has a section of its own on both names while it renames: what it was sent by the old name before is renamed with the rest, and what
 //!   comes later waits until the config servers know the new name.
 //! * All shards take part, whether they own anything or not: one that owns nothing any more may still hold the collection, and would have it
@@ -52,11 +54,13 @@ impl Phase {
         [(Phase::Begin, "begin"), (Phase::Rename, "rename"), (Phase::Unblock, "unblock")];
 }
 
-/// Within `Rename` and `Unblock`.
+/// Within a phase.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Step {
     Idle,
     BlockingWrites,
+    /// Only in `Begin`.
+    LookingAgain,
     BlockingReads,
     AwaitingSection,
     Elsewhere,
@@ -192,16 +196,39 @@ impl RenameCollection {
     /// Where a phase begins, be it here or after a failover.
     fn go(&mut self, out: &mut Actions) {
         match self.phase {
-            Phase::Begin => {
-                let mut b = own(LOOK, &self.from);
-                b.str("to", self.to.as_str()).raw_doc("request", &self.request);
-                append_asked_by(&mut b, self.asked_by.as_deref());
-                out.call(SLOT, Target::Own, b.finish(), Retry::Transient);
-            }
+            Phase::Begin => self.look(Step::Idle, out),
             Phase::Rename if broken(Mutant::NotBlocked) => self.rename_elsewhere(out),
             Phase::Rename => self.enter(Step::BlockingWrites, out),
             Phase::Unblock => self.tell(out),
             Phase::Over => {}
+        }
+    }
+    fn look(&mut self, step: Step, out: &mut Actions) {
+        self.step = step;
+        let mut b = own(LOOK, &self.from);
+        b.str("to", self.to.as_str()).raw_doc("request", &self.request);
+        append_asked_by(&mut b, self.asked_by.as_deref());
+        out.call(SLOT, Target::Own, b.finish(), Retry::Transient);
+    }
+    /// Nothing is renamed. There may be sections, from before a failover as well.
+    fn give_up(&mut self, why: Error, out: &mut Actions) {
+        match self.step {
+            Step::Leaving => self.end(Err(why), out),
+            _ => {
+                self.failure = Some(why);
+                self.leave(out);
+            }
+        }
+    }
+    fn looked(&mut self, reply: &RawDoc, out: &mut Actions) {
+        let decided = Decided::of(reply);
+        match (decided.is_some(), self.step) {
+            (false, _) => self.give_up(Error::internal("a definition without a number"), out),
+            (true, Step::Idle) if !broken(Mutant::LooksOnce) => self.enter(Step::BlockingWrites, out),
+            (true, _) => {
+                self.decided = decided;
+                self.begin_phase(Phase::Rename, out);
+            }
         }
     }
     fn concerns_the_cluster(&self) -> bool {
@@ -221,11 +248,16 @@ impl RenameCollection {
     }
     fn wrote(&mut self, at: Option<OpTime>, out: &mut Actions) {
         match self.step {
+            Step::BlockingWrites if self.phase == Phase::Begin => self.look(Step::LookingAgain, out),
             Step::BlockingWrites => self.enter(Step::BlockingReads, out),
             Step::BlockingReads if broken(Mutant::SectionNotSafe) => self.rename_elsewhere(out),
             Step::BlockingReads => {
                 self.step = Step::AwaitingSection;
                 out.await_replicated(SLOT, at.unwrap_or(OpTime::NULL), Concern::Majority, 0);
+            }
+            Step::Leaving if self.phase == Phase::Begin => {
+                let why = self.failure.take().unwrap_or_else(|| Error::internal("given up for nothing"));
+                self.end(Err(why), out);
             }
             Step::Leaving => self.refresh(out),
             _ => {}
@@ -325,14 +357,8 @@ impl RenameCollection {
 
     fn answered(&mut self, slot: Slot, reply: Result<DocBuf, Error>, out: &mut Actions) {
         match (self.phase, self.step, reply) {
-            (Phase::Begin, _, Ok(reply)) => {
-                self.decided = Decided::of(&reply);
-                match self.decided.is_some() {
-                    true => self.begin_phase(Phase::Rename, out),
-                    false => self.end(Err(Error::internal("a definition without a number")), out),
-                }
-            }
-            (Phase::Begin, _, Err(why)) => self.end(Err(why), out),
+            (Phase::Begin, _, Ok(reply)) => self.looked(&reply, out),
+            (Phase::Begin, _, Err(why)) => self.give_up(why, out),
             (_, Step::Elsewhere | Step::Telling, reply) => self.on_answer(slot, reply.as_ref().err(), out),
             (_, Step::Here, Ok(_)) => self.commit(out),
             (_, Step::Here, Err(why)) => {
@@ -382,7 +408,7 @@ impl Workflow for RenameCollection {
             Event::Abort(_) => {}
             event => {
                 if let (Phase::Begin, Some((_, why))) = (self.phase, failure(&event)) {
-                    self.end(Err(why.clone()), out);
+                    self.give_up(why.clone(), out);
                 }
             }
         }

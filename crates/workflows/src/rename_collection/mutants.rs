@@ -3,6 +3,8 @@
 /// One rule switched off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mutant {
+    /// What was seen while everybody could take the new name counts.
+    LooksOnce,
     /// Clients go on by both names.
     NotBlocked,
     /// Others rename before a majority has the sections.
@@ -23,6 +25,7 @@ pub enum Mutant {
 
 impl Mutant {
     pub const ALL: &[Mutant] = &[
+        Mutant::LooksOnce,
         Mutant::NotBlocked,
         Mutant::SectionNotSafe,
         Mutant::NoPointOfNoReturn,

@@ -71,6 +71,12 @@ fn end(story: &Story, model: &Shared, sharded: Sharded) -> Result<(), String> {
             return Err(format!("it is renamed, and others may read or write: {}", call.body));
         }
     }
+    if let Some(first) = w.calls.iter().position(renames) {
+        let look = w.calls[..first].iter().rfind(|c| c.ok && is(c, "lookAtRename"));
+        if !look.is_some_and(|look| [NS, TO].iter().all(|name| look.sections_here.contains_key(&ns(name)))) {
+            return Err("it was decided while others could take the names".into());
+        }
+    }
     for r in w.log.iter().filter(|r| matches!(r.write, LocalWrite::LeaveSection { .. })) {
         if w.calls.iter().skip(r.calls).any(renames) {
             return Err("it is renamed again when others may have used the names".into());
