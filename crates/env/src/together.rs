@@ -51,10 +51,16 @@ struct Running<F> {
 }
 
 /// What all of them come to, in their order.
-pub async fn together<F: Future + Send>(all: Vec<F>) -> Vec<F::Output>
+pub async fn together<F: Future + Send>(mut all: Vec<F>) -> Vec<F::Output>
 where
     F::Output: Send,
 {
+    // Most operations have to do with one shard.
+    if all.len() == 1
+        && let Some(only) = all.pop()
+    {
+        return vec![Box::pin(only).await];
+    }
     let n = all.len();
     let woken: Shared = Arc::new(Mutex::new(Woken { which: (0..n).collect(), all: None }));
     let running = |(at, future)| {

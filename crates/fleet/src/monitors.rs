@@ -121,6 +121,10 @@ impl SetMonitor {
     /// # Errors
     /// `FailedToSatisfyReadPreference` when there was none in time.
     pub async fn select(&self, criteria: Criteria, limit: Duration) -> Selected {
+        let draw = self.0.env.rng.next_u64();
+        if let Some(there) = lock(&self.0.state).core.selected(&criteria, draw) {
+            return Ok(there);
+        }
         let turn = Notify::new();
         let token = {
             let mut state = lock(&self.0.state);
@@ -131,7 +135,6 @@ impl SetMonitor {
         };
         let _waiting = Waiting(self, token);
         let deadline = self.now().saturating_add(limit.as_millis().try_into().unwrap_or(Millis::MAX / 2));
-        let draw = self.0.env.rng.next_u64();
         self.feed(Event::Select { token, criteria, deadline, draw });
         loop {
             let seen = turn.version();
@@ -194,8 +197,7 @@ impl Inner {
             actions.retain_mut(|action| {
                 let (token, answer) = match action {
                     Action::Selected { token, host } => {
-                        let generation = state.core.set().members.get(host).map_or(0, |m| m.generation);
-                        (*token, Ok((std::mem::take(host), generation)))
+                        (*token, Ok((std::mem::take(host), state.core.generation(host))))
                     }
                     Action::NotFound { token, code, message } => {
                         (*token, Err(Error::new(*code, std::mem::take(message))))

@@ -68,6 +68,9 @@ where
 
     /// The table of a name, as fresh as anybody has asked for.
     pub(crate) async fn get(&self, name: &str) -> Result<(Ticket, T)> {
+        if let Some(fresh) = lock(&self.0.state).cache.fresh(name) {
+            return Ok(fresh);
+        }
         let turn = Notify::new();
         let token = {
             let mut state = lock(&self.0.state);

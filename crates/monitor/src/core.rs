@@ -141,6 +141,14 @@ impl Core {
     pub fn is_asking(&self, host: &str, attempt: u64) -> bool {
         self.probes.get(host).is_some_and(|p| p.running == Some(attempt))
     }
+    /// What was connected to a host before this is good for nothing.
+    pub fn generation(&self, host: &str) -> u64 {
+        self.set.members.get(host).map_or(0, |m| m.generation)
+    }
+    /// Whom [`Event::Select`] would find at once, and its generation: whoever need not wait changes nothing.
+    pub fn selected(&self, criteria: &Criteria, draw: u64) -> Option<(String, u64)> {
+        self.set.select(criteria, draw).map(|host| (host.to_owned(), self.generation(host)))
+    }
     /// When [`Event::Tick`] is due.
     pub fn next_deadline(&self) -> Option<Millis> {
         let asks = self.probes.values().filter(|p| p.running.is_none() || p.streams).map(|p| p.next);

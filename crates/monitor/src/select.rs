@@ -109,6 +109,14 @@ impl Set {
 
     /// One of those that may answer and are near; `draw` is chance.
     pub fn select(&self, c: &Criteria, draw: u64) -> Option<&str> {
+        // Nothing else counts where one member may answer.
+        if c.preference.mode == Mode::Primary {
+            let mut primaries = self.members.iter().filter(|(_, m)| m.kind == MemberKind::Primary);
+            let first = primaries.next()?.0;
+            if primaries.next().is_none() {
+                return Some(first);
+            }
+        }
         let suitable = self.suitable(c, HEARTBEAT_MS);
         let near = self.in_window(&suitable, limits::MONITOR_LATENCY_WINDOW_US);
         let there = |h: &&&str| {

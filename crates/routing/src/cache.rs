@@ -14,6 +14,7 @@
 
 use crate::mutants::{Mutant, broken};
 use pando_base::{ErrorCode, limits};
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 /// Who asked; chosen by the shell.
@@ -133,6 +134,17 @@ impl<N: Ord + Clone, T: Cached> Cache<N, T> {
     pub fn peek(&self, name: &N) -> Option<&T> {
         self.entries.get(name)?.table.as_ref()
     }
+    /// The table of a name, where nobody has said that it is old: nothing else changes when somebody asks for it.
+    pub fn fresh<Q: Ord + ?Sized>(&mut self, name: &Q) -> Option<(Ticket, T)>
+    where
+        N: Borrow<Q>,
+    {
+        let e = self.entries.get_mut(name)?;
+        let table = e.table.as_ref().filter(|_| e.is_fresh() || broken(Mutant::StaleIsGiven))?;
+        self.clock += 1;
+        e.used = self.clock;
+        Some((e.ticket, table.clone()))
+    }
     /// How many wait.
     pub fn waiting(&self) -> usize {
         self.entries.values().map(|e| e.waiting.len()).sum()
@@ -161,13 +173,13 @@ impl<N: Ord + Clone, T: Cached> Cache<N, T> {
     }
 
     fn get(&mut self, token: Token, name: N, out: &mut Vec<Action<N, T>>) {
+        if let Some((ticket, table)) = self.fresh(&name) {
+            return out.push(Action::Give { token, ticket, table });
+        }
         self.clock += 1;
         self.make_room(&name);
         let e = self.entries.entry(name.clone()).or_insert_with(Entry::nothing);
         e.used = self.clock;
-        if let Some(table) = e.table.clone().filter(|_| e.is_fresh() || broken(Mutant::StaleIsGiven)) {
-            return out.push(Action::Give { token, ticket: e.ticket, table });
-        }
         if e.waiting.len() >= limits::REFRESH_WAITERS_MAX {
             let message = format!("{} operations wait for the routing table already", e.waiting.len());
             return out.push(Action::Fail { token, code: ErrorCode::ExceededMemoryLimit, message });

@@ -42,7 +42,7 @@ impl std::ops::AddAssign for HostConnections {
 }
 
 pub(super) struct Idle {
-    pub(super) connection: Connection,
+    pub(super) connection: Box<Connection>,
     pub(super) since: Duration,
 }
 
@@ -108,7 +108,7 @@ impl Host {
             if !fresh && let Some(idle) = self.idle.pop() {
                 self.leave(id);
                 self.in_use += 1;
-                return Place::Idle(Box::new(idle.connection));
+                return Place::Idle(idle.connection);
             }
             if self.open() >= bounds.open && !self.idle.is_empty() {
                 closing.push(self.idle.remove(0));

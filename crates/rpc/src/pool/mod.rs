@@ -102,7 +102,7 @@ impl Pool {
             match self.place(addr, queued.as_ref().map(|q| q.id), fresh) {
                 Place::Idle(connection) => {
                     let waited = env.clock.mono().saturating_sub(asked);
-                    return Ok(Lease::of(self, *connection, true, waited));
+                    return Ok(Lease::of(self, connection, true, waited));
                 }
                 Place::Room => {
                     let waited = env.clock.mono().saturating_sub(asked);
@@ -139,9 +139,9 @@ impl Pool {
         place
     }
     /// In the room that there is for it.
-    async fn connect(&self, addr: &str) -> CallResult<Connection> {
+    async fn connect(&self, addr: &str) -> CallResult<Box<Connection>> {
         let mut room = Room { pool: self, addr, stands: false };
-        let mut connection = Connection::connect(&self.0.env, addr, &self.0.options).await?;
+        let mut connection = Box::new(Connection::connect(&self.0.env, addr, &self.0.options).await?);
         connection.gossip(&self.0.gossips);
         room.stands = true;
         drop(room);
@@ -220,7 +220,7 @@ impl Pool {
         let all: Vec<String> = self.lock().keys().cloned().collect();
         all.iter().for_each(|addr| self.forget(addr));
     }
-    fn put_back(&self, connection: Connection) {
+    fn put_back(&self, connection: Box<Connection>) {
         let since = self.0.env.clock.mono();
         let addr = connection.addr().to_owned();
         let mut connection = Some(connection);
@@ -234,7 +234,7 @@ impl Pool {
 
 /// What is known of a host; where too many are known, those without a connection make room for it.
 fn host_at<'h>(hosts: &'h mut Hosts, addr: &str) -> &'h mut Host {
-    if !hosts.contains_key(addr) && hosts.len() >= limits::RPC_HOSTS_MAX {
+    if hosts.len() >= limits::RPC_HOSTS_MAX && !hosts.contains_key(addr) {
         hosts.retain(|_, host| !host.is_quiet());
     }
     hosts.entry(addr.to_owned()).or_default()
@@ -269,7 +269,7 @@ impl Drop for Room<'_> {
 
 /// A connection on loan.
 pub struct Lease {
-    connection: Option<Connection>,
+    connection: Option<Box<Connection>>,
     pool: Pool,
     was_idle: bool,
     /// In the queue.
@@ -277,7 +277,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    fn of(pool: &Pool, connection: Connection, was_idle: bool, waited: Duration) -> Lease {
+    fn of(pool: &Pool, connection: Box<Connection>, was_idle: bool, waited: Duration) -> Lease {
         Lease { connection: Some(connection), pool: pool.clone(), was_idle, waited }
     }
 }
