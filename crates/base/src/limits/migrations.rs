@@ -21,7 +21,11 @@ pub const MIGRATION_DELETIONS_AWAITED_MS: u64 = 10_000;
 /// Between two looks at what is still to be deleted.
 pub const MIGRATION_DELETIONS_LOOKED_AT_MS: u64 = 100;
 /// Documents that are deleted of a range in one unit of work.
-pub const RANGE_DELETION_DOCUMENTS_MAX: usize = 1_000;
+pub const RANGE_DELETION_DOCUMENTS_MAX: usize = 250;
+/// How much longer a deletion rests than it works: of one core clients keep nine tenths, and the busier it is the longer it rests.
+pub const RANGE_DELETION_REST_PER_WORK: u32 = 9;
+/// It rests no longer: what a lock has held up says nothing of how busy the machine is.
+pub const RANGE_DELETION_REST_MS_MAX: u32 = 1_000;
 /// A donor waits so long for those who write to the collection (MongoDB's `migrationLockAcquisitionMaxWaitMS`).
 pub const MIGRATION_LOCK_AWAITED_MS: u64 = 500;
 /// A recipient waits so long for a session that is to learn what it has done on the donor.

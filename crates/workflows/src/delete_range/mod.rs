@@ -22,7 +22,7 @@ use pando_bson::{DocBuf, DocBuilder, RawDoc};
 pub const AWAIT_READERS: &str = "awaitReadersOfRange";
 /// ─► `{owned, gone}`: as the config servers say; `gone`: there is no such collection any more.
 pub const JUDGE: &str = "judgeRange";
-/// One helping. ─► `{done}`
+/// One helping. ─► `{done, restMs?}`: how long to rest at least behind it, so that clients keep most of the machine.
 pub const DELETE: &str = "deleteSomeOfRange";
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -120,7 +120,8 @@ impl DeleteRange {
             true => self.end(out),
             false => {
                 self.step = Step::Pausing;
-                out.rest(SLOT, self.pause_ms);
+                let rest_ms = reply.get("restMs").and_then(|v| v.as_i64()).unwrap_or(0);
+                out.rest(SLOT, rest_ms.max(self.pause_ms));
             }
         }
     }

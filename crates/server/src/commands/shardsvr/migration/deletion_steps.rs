@@ -78,11 +78,13 @@ pub(super) async fn judge(ddl: &Ddl<'_>, task: &Migration) -> Result<DocBuf> {
     Ok(b.finish())
 }
 
-/// `{done}`.
+/// `{done, restMs}`.
 pub(super) async fn delete_some(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
     let batch = ddl.server.instance.params.int(Param::rangeDeleterBatchSize);
     let max = usize::try_from(batch).ok().filter(|n| *n > 0).unwrap_or(limits::RANGE_DELETION_DOCUMENTS_MAX);
     let max = max.min(limits::RANGE_DELETION_DOCUMENTS_MAX);
+    let clock = &ddl.ctx.env().clock;
+    let begun = clock.mono();
     let deleted = match range::whatever_there_is(ddl, &by_its_name(ddl, migration)) {
         Ok(range) => ddl.server.upkeep.maintenance.delete_in_range(&Uninterrupted, &range, max).await?.0,
         // It was dropped meanwhile.
@@ -91,6 +93,9 @@ pub(super) async fn delete_some(ddl: &Ddl<'_>, migration: &Migration) -> Result<
     };
     ddl.sharding.deleted_orphans.fetch_add(deleted as u64, Relaxed);
     let mut b = DocBuilder::new();
-    b.bool("done", deleted < max);
+    let most = Duration::from_millis(limits::RANGE_DELETION_REST_MS_MAX.into());
+    let rest =
+        clock.mono().saturating_sub(begun).saturating_mul(limits::RANGE_DELETION_REST_PER_WORK).min(most);
+    b.bool("done", deleted < max).i64("restMs", rest.as_millis() as i64);
     Ok(b.finish())
 }
