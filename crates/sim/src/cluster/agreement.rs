@@ -25,6 +25,9 @@ const TRIES_MAX: u32 = 30;
 const LEFT_OPEN: Duration = Duration::from_secs(100);
 /// A definition with everybody in their places.
 const DEFINED_WITHIN: Duration = Duration::from_secs(60);
+/// Where a shard keeps what it has not ended.
+const UNDER_WAY: [&str; 4] =
+    ["rangeDeletions", "migrationCoordinators", "migrationRecipients", "system.sharding_ddl_coordinators"];
 /// Databases of users' collections.
 const DATABASES: [&str; 2] = ["d", "m"];
 
@@ -161,7 +164,8 @@ impl Parts {
         last
     }
 
-    /// What has moved away is deleted at last, and nothing moves any more.
+    /// What has moved away is deleted at last, and nothing moves any more; nor is anything being defined, which may wait for a transaction that
+    /// was left open, and has documents in two places meanwhile.
     async fn deletions(&self, primaries: &BTreeMap<String, String>) -> Vec<String> {
         let mut left = Vec::new();
         for _ in 0..10 * TRIES_MAX {
@@ -170,7 +174,7 @@ impl Parts {
                 self.at(&format!("what {shard} still has to delete"));
                 let Some(addr) = primaries.get(shard) else { continue };
                 let mut c = connected(&self.env, addr).await;
-                for coll in ["rangeDeletions", "migrationCoordinators", "migrationRecipients"] {
+                for coll in UNDER_WAY {
                     let find = doc! { "find": coll, "$db": "config" };
                     match everything(&mut c, &find.to_raw(), coll, "config").await {
                         Ok(docs) => left.extend(docs.iter().map(|d| format!("{shard} has {d} in {coll}"))),
