@@ -77,7 +77,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_configsvrRunRestore" [] (ADMIN_ONLY) - [C] (internal) "sharding";
     "_configsvrSetAllowMigrations" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrSetClusterParameter" [] (ADMIN_ONLY) - [C] (internal) "sharding";
-    "_configsvrSetUserWriteBlockMode" [] (ADMIN_ONLY) - [C] (internal) "sharding";
+    "_configsvrSetUserWriteBlockMode" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrUpdateZoneKeyRange" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_demoWorkflow" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D] (internal) "Starts, nudges or awaits a workflow that counts.";
     "_flushDatabaseCacheUpdates" [] (ADMIN_ONLY | WRITE_CONCERN | SECONDARY_OK) - [S] (internal) "sharding";
@@ -130,7 +130,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_shardsvrReshardingOperationTime" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrSetAllowMigrations" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrSetClusterParameter" [] (ADMIN_ONLY) - [S] (internal) "sharding";
-    "_shardsvrSetUserWriteBlockMode" [] (ADMIN_ONLY) - [S] (internal) "sharding";
+    "_shardsvrSetUserWriteBlockMode" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
     "_shardsvrTakeMovedDocuments" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrValidateShardKeyCandidate" [] (WRITE) - [S] (internal) "sharding";
     "_transferMods" [] (ADMIN_ONLY) - [S] (internal) "sharding";

@@ -40,6 +40,7 @@ mod shard_checks;
 mod shards;
 #[cfg(test)]
 mod testing;
+mod user_writes;
 mod zones;
 
 pub use balancer_round::{Balanced, Move, Plan, Sizes};

@@ -11,6 +11,8 @@ use std::sync::{Mutex, PoisonError};
 /// What a change is about.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Subject {
+    /// Which sets become shards: held while one does, and by who tells something to all that there are.
+    Membership,
     /// Which shards there are.
     Topology,
     /// Zones of shards and of collections.

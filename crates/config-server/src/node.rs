@@ -13,6 +13,8 @@ pub trait Node: Send + Sync {
     fn committed(&self, session: SessionId, number: i64, at: OpTime);
     /// A time after all that this node knows of, and before all that it will give to writes.
     fn next_time(&self) -> Timestamp;
+    /// The number of an operation that shards take part in: it grows from one to the next, whichever node is primary, and is on a majority.
+    fn number<'a>(&'a self, what: &'a str, of: &'a str) -> BoxFuture<'a, Result<Timestamp>>;
     /// `set/host1,host2` of this set.
     fn connection_string(&self) -> String;
     /// The version whose features may be used.

@@ -26,6 +26,7 @@ impl CatalogManager {
         }
         let own = ConnectionString::parse(&self.node.connection_string())?;
         new.check_reachable(&own)?;
+        let _membership = self.lock_membership(interrupt).await?;
         let _topology = self.lock(interrupt, Subject::Topology).await?;
         let metadata = self.metadata();
         let shards = metadata.shards()?;
@@ -44,6 +45,7 @@ impl CatalogManager {
             return Err(illegal(format!("A shard named {name} already exists")));
         }
         self.take_in(&primary.host, &name).await?;
+        self.hand_on_blocks(&primary.host, &name).await?;
         // Databases come into being while a shard is added, and a name may be taken only once.
         let _guards = self.lock_databases(interrupt, &databases).await?;
         let databases = new.check_databases(listed, &name, &metadata.databases()?)?;

@@ -1,6 +1,7 @@
 //! This process as a config server: the catalog manager, the times that it hands on, and who may not have a database here.
 
 pub(crate) mod balancer;
+pub(crate) mod coordinators;
 pub(crate) mod shard_calls;
 mod too_large;
 
@@ -30,6 +31,7 @@ pub(crate) struct ConfigServer {
     pub(crate) rounds: balancer::Rounds,
     internal: InternalCollections,
     replication: Arc<Replication>,
+    settings: Arc<Settings>,
     topology: Mutex<TopologyTime>,
 }
 
@@ -69,6 +71,7 @@ impl ConfigServer {
             rounds: balancer::Rounds::default(),
             internal,
             replication,
+            settings: settings.clone(),
             topology: Mutex::default(),
         }))
     }
@@ -153,6 +156,13 @@ impl Node for Here {
     }
     fn next_time(&self) -> Timestamp {
         self.replication.next_time()
+    }
+    fn number<'a>(&'a self, what: &'a str, of: &'a str) -> BoxFuture<'a, Result<Timestamp>> {
+        Box::pin(async move {
+            let at = self.replication.note(what, of)?;
+            self.replication.await_majority(self.replication.last_applied()).await?;
+            Ok(at)
+        })
     }
     fn connection_string(&self) -> String {
         let name = self.config.repl_set.clone().unwrap_or_default();

@@ -102,6 +102,8 @@ pub enum Resource {
     Database(String),
     /// The DDL lock of a namespace, or of a database: definitions that a cluster's shard coordinates.
     Definition(String),
+    /// Which shards a cluster has: while the config servers hold it none is added.
+    Membership,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -17,7 +17,7 @@
 //! One workflow, one folder, each with its `mutants`: [`demo`], [`drop_database`]; and those of a shard that coordinates definitions of
 //! its cluster (SH-DDL): [`create_collection`], [`drop_collection`], [`drop_sharded_database`], [`move_primary`], [`refine_shard_key`],
 //! [`rename_collection`], which share [`ddl`]; and the two sides of a [`migration`] (SH-MIG): [`move_range`], [`receive_range`], and
-//! [`delete_range`] behind them (SH-RDEL).
+//! [`delete_range`] behind them (SH-RDEL); and [`user_writes`], which the config servers coordinate ([`configsvr`]).
 //!
 //! # The shell's duties
 //!
@@ -29,6 +29,7 @@
 //! 5. When this node is primary no more, drop the [`Running`]: the next primary begins at the last checkpoint.
 
 pub mod action;
+pub mod configsvr;
 pub mod create_collection;
 pub mod ddl;
 pub mod delete_range;
@@ -50,6 +51,7 @@ pub mod rename_collection;
 pub mod retry;
 pub mod running;
 pub mod table;
+pub mod user_writes;
 
 pub use action::{
     Action, Actions, Concern, Level, LocalWrite, Query, Resource, Section, Slot, Target, whole_database,

@@ -19,7 +19,7 @@ use pando_env::{BoxFuture, Component};
 use pando_repl::services::{Guard, Hooks, Host, ReplicaSetAware, Service, Store};
 use pando_routing::ShardId;
 use pando_storage::ReadAt;
-use pando_workflows::{Level, LocalWrite, Query, Resource, Restore, Section, Target, ddl, demo};
+use pando_workflows::{Level, LocalWrite, Query, Resource, Restore, Section, Target, configsvr, ddl, demo};
 use pando_workflows::{delete_range, migration, move_range, receive_range};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -51,7 +51,14 @@ impl Services {
             options: migration::options,
         });
         let of_shards = [definitions].into_iter().chain(migrations).filter(|_| roles.sharding.is_some());
-        let all = [demo].into_iter().chain(of_shards).collect();
+        let of_config_servers = Service {
+            name: configsvr::NAME,
+            ns: Namespace::unchecked("config", configsvr::COLLECTION),
+            restore: configsvr::restore,
+            options: configsvr::options,
+        };
+        let of_config_servers = roles.config_server.is_some().then_some(of_config_servers);
+        let all = [demo].into_iter().chain(of_shards).chain(of_config_servers).collect();
         let host = Host::new(roles.env.clone(), Arc::new(Documents(weak())), all);
         let hooks = Hooks::new(in_order(weak(), host.clone()));
         Services { hooks, host }
@@ -203,6 +210,7 @@ impl Documents {
             internal: roles.internal.clone(),
             maintenance: roles.maintenance.clone(),
             sharding: roles.sharding.clone(),
+            config_server: roles.config_server.clone(),
         })
     }
 }
@@ -256,6 +264,11 @@ impl Store for Documents {
                 self.roles()?.sharding.clone().ok_or_else(none)
             };
             let limit = Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX);
+            if let Some(config_server) = &self.roles()?.config_server
+                && !matches!(to, Target::Host(_))
+            {
+                return config_server.carry_out(to, body, limit).await;
+            }
             match to {
                 Target::Host(host) => {
                     let peers = &self.replication()?.peers;

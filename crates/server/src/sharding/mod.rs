@@ -158,17 +158,21 @@ impl Cluster {
     pub(crate) async fn on_config(&self, body: &RawDoc) -> Result<DocBuf> {
         acknowledged(self.catalog.config.command(body, Retry::Idempotent).await?)
     }
-    /// A command to a shard's primary.
+    /// A command of a workflow to a shard's primary: what was begun goes on while the writes of users are blocked.
     pub(crate) async fn on_shard(&self, shard: &ShardId, body: &RawDoc) -> Result<DocBuf> {
-        self.on_shard_with(shard, body, &[]).await
+        self.on_shard_with(shard, body, &[], true).await
     }
-    /// The same with documents.
+    /// The same with documents, for somebody who may write meanwhile, or may not.
     pub(crate) async fn on_shard_with(
         &self,
         shard: &ShardId,
         body: &RawDoc,
         sequences: &[Sequence<'_>],
+        passes: bool,
     ) -> Result<DocBuf> {
+        let mut b = DocBuilder::with_capacity(body.byte_len() + 32);
+        b.elems_of(body).bool("mayBypassWriteBlocking", passes);
+        let body = &b.finish();
         let set = self.catalog.set_of(shard).await?;
         let (primary, limit) = (ReadPreference::default(), pando_metadata_cache::limit());
         let answer = self.fleet.call(&set, &primary, body, sequences, Retry::Idempotent, limit).await?;
@@ -183,7 +187,7 @@ impl Cluster {
 }
 
 /// A reply that is `ok` may tell beside it that no majority has what was done: a definition does not go on upon that.
-fn acknowledged(reply: DocBuf) -> Result<DocBuf> {
+pub(crate) fn acknowledged(reply: DocBuf) -> Result<DocBuf> {
     let Some(e) = reply.get("writeConcernError").and_then(|v| v.as_doc()) else { return Ok(reply) };
     let code = e.get("code").and_then(|v| v.as_i64()).and_then(|code| i32::try_from(code).ok());
     let text = e.get("errmsg").and_then(|v| v.as_str()).unwrap_or("a majority was not reached").to_owned();

@@ -1,5 +1,6 @@
 //! What workflows do with this server's data, be it for a command or for the host of a primary.
 
+use crate::config_server::ConfigServer;
 use crate::sharding::{Sharding, sections};
 use pando_access::InternalCollections;
 use pando_access::Maintenance;
@@ -15,6 +16,7 @@ pub(crate) struct WorkflowData {
     pub(crate) internal: InternalCollections,
     pub(crate) maintenance: Maintenance,
     pub(crate) sharding: Option<Arc<Sharding>>,
+    pub(crate) config_server: Option<Arc<ConfigServer>>,
 }
 
 impl WorkflowData {
@@ -43,6 +45,11 @@ impl WorkflowData {
             self.sharding.as_ref().map(|sharding| &sharding.ddl_locks).ok_or_else(none)
         };
         Ok(Box::new(match (resource, level) {
+            (Resource::Membership, _) => {
+                let none = || Error::internal("shards are told something by a node that is no config server");
+                let config_server = self.config_server.as_ref().ok_or_else(none)?;
+                config_server.manager.lock_membership(&Uninterrupted).await?
+            }
             (Resource::Database(db), Level::Shared) => self.maintenance.share_database(db).await,
             (Resource::Database(db), Level::Exclusive) => self.maintenance.lock_database(db).await,
             (Resource::Definition(name), Level::Shared) => locks()?.shared(&self.env, name).await,

@@ -26,6 +26,7 @@ pub(crate) async fn run(
         internal: access.internal_collections(),
         maintenance: access.maintenance(),
         sharding: None,
+        config_server: None,
     };
     let hands = CommandHands { replication, ctx, data, held: Mutex::default() };
     let killed = async {

@@ -30,6 +30,8 @@ use std::collections::VecDeque;
 pub const NAME: &str = "ShardingDDLCoordinator";
 /// As MongoDB's coordinators call what they keep of whoever asks.
 const ASKED_BY: &str = "forwardableOpMetadata";
+/// Of those: writes are made though those of users are blocked.
+const PASSES: &str = "mayBypassWriteBlocking";
 pub const COLLECTION: &str = "system.sharding_ddl_coordinators";
 
 /// One thing after the other; other shards have slots of their own from [`SHARDS`] on.
@@ -60,6 +62,28 @@ pub fn begin(namespace: &str, operation: &str, request: &RawDoc, asked_by: Optio
     let mut b = DocBuilder::new();
     append_head(&mut b, namespace, operation, "begin", request, asked_by);
     b.finish()
+}
+/// Whether it is a definition that somebody wants who may not write while the writes of users are blocked. Moving what a database holds changes
+/// nothing of it, and is not one.
+pub fn is_of_users(state: &RawDoc) -> bool {
+    let id = doc_at(state, "_id").unwrap_or_default();
+    let text = |name: &str| id.get(name).and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
+    let namespace = text("namespace");
+    let of_servers = matches!(namespace.split('.').next(), Some("admin" | "config" | "local"));
+    let passes = doc_at(state, ASKED_BY).is_some_and(|who| who.get(PASSES).is_some_and(|v| v.is_truthy()));
+    text("operationType") != move_primary::OPERATION && !of_servers && !passes
+}
+/// Whoever asks, as [`begin`] takes it: `who` as `$audit` says it, and that writes may be made while those of users are blocked.
+pub fn asking(who: Option<&RawDoc>, passes: bool) -> Option<DocBuf> {
+    if who.is_none() && !passes {
+        return None;
+    }
+    let mut b = DocBuilder::new();
+    b.elems_of(who.unwrap_or(RawDoc::empty()));
+    if passes {
+        b.bool(PASSES, true);
+    }
+    Some(b.finish())
 }
 /// Of a step's body: see [`begin`].
 pub fn asked_by(step: &RawDoc) -> Option<DocBuf> {

@@ -8,5 +8,6 @@ pub(super) mod move_primary;
 pub(super) mod on_config;
 pub(super) mod refine_key;
 pub(super) mod set_allow_migrations;
+pub(super) mod set_user_write_block_mode;
 pub(super) mod shard_collection;
 pub(super) mod shards;

@@ -43,7 +43,6 @@ forwarded! {
     remove_shard_from_zone as "_configsvrRemoveShardFromZone";
     update_zone_key_range as "_configsvrUpdateZoneKeyRange";
     set_cluster_parameter as "_configsvrSetClusterParameter";
-    set_user_write_block_mode as "_configsvrSetUserWriteBlockMode";
 }
 
 /// Commands that wait by themselves, and take no write concern.

@@ -12,6 +12,10 @@ pub(in super::super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>
     let connection = ConnectionString::parse(connection)?;
     let name = fields::optional_text(req.body, "name")?.map(str::to_owned);
     let new = NewShard { connection, name };
+    // Operations that were found at the step-up, and tell all shards something, come first.
+    if let Some(services) = server.replication.services() {
+        ctx.interruptible(services.host.ready()).await??;
+    }
     let name = call.config_server.manager.add_shard(&call.interrupt, &call.client, &new).await?;
     call.settled().await?;
     let mut r = Reply::new();

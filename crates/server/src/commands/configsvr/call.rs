@@ -26,18 +26,8 @@ impl<'a> Call<'a> {
     }
     /// The sender knows that the answer is for good.
     pub(super) fn with_majority(server: &'a Server, ctx: &'a OpCtx) -> Result<Call<'a>> {
-        let given = ctx.write_concern.as_ref();
-        if given.is_some_and(|wc| wc.w == W::Majority) {
-            return Call::new(server, ctx);
-        }
-        let mut said = DocBuilder::new();
-        match given {
-            Some(wc) => wc.append_to(&mut said),
-            None => drop(said.i32("w", 1).i32("wtimeout", 0).str("provenance", "implicitDefault")),
-        }
-        let text =
-            format!("\"{}\" must be called with majority writeConcern, got: {} ", ctx.command, said.finish());
-        Err(Error::new(ErrorCode::InvalidOptions, text))
+        check_majority(ctx)?;
+        Call::new(server, ctx)
     }
     /// Two commands of one session that were sent for the same do not cross.
     pub(super) fn as_retryable_write(&self, code: i32) -> Result<()> {
@@ -58,4 +48,20 @@ impl<'a> Call<'a> {
         self.settled().await?;
         Ok(Reply::new())
     }
+}
+
+/// 72 where the sender would not know that the answer is for good.
+pub(in super::super) fn check_majority(ctx: &OpCtx) -> Result<()> {
+    let given = ctx.write_concern.as_ref();
+    if given.is_some_and(|wc| wc.w == W::Majority) {
+        return Ok(());
+    }
+    let mut said = DocBuilder::new();
+    match given {
+        Some(wc) => wc.append_to(&mut said),
+        None => drop(said.i32("w", 1).i32("wtimeout", 0).str("provenance", "implicitDefault")),
+    }
+    let text =
+        format!("\"{}\" must be called with majority writeConcern, got: {} ", ctx.command, said.finish());
+    Err(Error::new(ErrorCode::InvalidOptions, text))
 }

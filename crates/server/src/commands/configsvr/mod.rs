@@ -27,7 +27,8 @@ pub(super) mod remove_tags;
 pub(super) mod rename_collection_metadata;
 pub(super) mod set_allow_migrations;
 pub(super) mod update_zone_key_range;
+pub(super) mod user_write_block;
 
-mod call;
+pub(super) mod call;
 mod fields;
 mod prelude;

@@ -7,6 +7,8 @@ use crate::commands::shardsvr::ddl::Ddl;
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
     let ddl = Ddl::new(server, ctx)?;
+    // Until it is over: there is no document by which it could be waited for.
+    let _begins = if ddl.is_of_user(&ns) { Some(ddl.unless_blocked().await?) } else { None };
     let _locks = ddl.lock_collection(&ns).await?;
     let body = renamed(req.body, "collMod");
     // Here first: what is wrong with it is told before anybody else has done it.

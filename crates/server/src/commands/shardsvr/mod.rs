@@ -18,6 +18,7 @@ mod rename_collection;
 mod set_allow_migrations;
 mod sizes;
 mod state;
+mod user_write_block;
 mod versions;
 
 pub(super) use add_shard::run as add_shard;
@@ -37,4 +38,5 @@ pub(super) use rename_collection::{
 pub(super) use set_allow_migrations::run as set_allow_migrations;
 pub(super) use sizes::run as sizes;
 pub(super) use state::run as state;
+pub(super) use user_write_block::run as user_write_block;
 pub(super) use versions::{of_collection as collection_version, of_database as database_version};

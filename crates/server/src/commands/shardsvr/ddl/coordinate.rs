@@ -19,9 +19,15 @@ impl Ddl<'_> {
         self.server.access.check_database(self.ctx, db)?;
         let services = self.server.replication.services();
         let host = &services.ok_or_else(|| Error::internal("services have not started"))?.host;
-        let asked_by = self.ctx.client.asks_for().map(|who| who.to_doc());
+        let who = self.ctx.client.asks_for().map(|who| who.to_doc());
+        let asked_by = ddl::asking(who.as_deref(), self.ctx.locks.passes_write_block());
         let state = ddl::begin(namespace, operation, request, asked_by.as_deref());
-        let run = async { host.start(ddl::NAME, &state).await?.result().await };
+        let run = async {
+            let begins = if ddl::is_of_users(&state) { Some(self.unless_blocked().await?) } else { None };
+            let instance = host.start(ddl::NAME, &state).await?;
+            drop(begins);
+            instance.result().await
+        };
         let result = self.ctx.interruptible(run).await?;
         if result.as_ref().is_err_and(|e| e.code == ErrorCode::StaleDbVersion) {
             // It has moved while this definition waited for its locks: the router is told by what it believes.

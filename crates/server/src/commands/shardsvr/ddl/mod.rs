@@ -11,6 +11,7 @@
 //!
 //! * [`coordinate`] — the command that begins one, or joins it, and waits for its result;
 //! * [`steps`], [`create_collection`], [`drop_database`], [`move_primary`], [`refine_shard_key`], [`rename_collection`] — what this shard does for them;
+//! * [`user_writes`] — those of users do not begin while they are blocked, and are waited for;
 //! * [`participant`] — what other shards do;
 //! * [`everywhere`] — changes without a state document: `collMod`, `dropIndexes`.
 
@@ -23,6 +24,7 @@ pub(crate) mod participant;
 pub(crate) mod refine_shard_key;
 pub(crate) mod rename_collection;
 pub(crate) mod steps;
+pub(crate) mod user_writes;
 
 use crate::Server;
 use crate::sharding::{Cluster, Sharding};
@@ -81,7 +83,7 @@ impl<'a> Ddl<'a> {
     }
     /// A command to another shard's primary.
     pub(crate) async fn on_shard(&self, shard: &ShardId, body: &RawDoc) -> Result<DocBuf> {
-        self.ctx.interruptible(self.cluster.on_shard(shard, body)).await?
+        self.on_shard_with(shard, body, &[]).await
     }
     pub(crate) async fn on_shard_with(
         &self,
@@ -89,7 +91,8 @@ impl<'a> Ddl<'a> {
         body: &RawDoc,
         sequences: &[Sequence<'_>],
     ) -> Result<DocBuf> {
-        self.ctx.interruptible(self.cluster.on_shard_with(shard, body, sequences)).await?
+        let passes = self.ctx.locks.passes_write_block();
+        self.ctx.interruptible(self.cluster.on_shard_with(shard, body, sequences, passes)).await?
     }
     /// DDL locks of a collection, for a definition without a workflow. Those of workflows that were found at the step-up come first.
     pub(crate) async fn lock_collection(&self, ns: &Namespace) -> Result<Vec<Guard>> {

@@ -27,6 +27,8 @@ pub(crate) async fn own_step(server: &Server, body: &RawDoc) -> Result<DocBuf> {
     let is_somebodys = asked_by.is_some();
     client.act_for(asked_by);
     let ctx = OpCtx::internal(client, "ShardingDDLCoordinator", db);
+    // Whether it may was asked when the definition began.
+    ctx.locks.pass_write_block();
     let ddl = Ddl::new(server, &ctx)?;
     let step = std::pin::pin!(make(&ddl, first.name(), name, body));
     if is_somebodys { ctx.run(step).await } else { step.await }

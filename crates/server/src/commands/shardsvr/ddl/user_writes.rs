@@ -1,0 +1,64 @@
+//! Definitions of users, while the writes of users are blocked (SH-UWB-3). One that has a state document is waited for by that, whichever
+//! primary goes on with it; one that has none, by what it holds.
+
+use super::Ddl;
+use crate::settings::user_writes::{Phase, blocked, sections_ns};
+use pando_access::Guard;
+use pando_base::codes::class;
+use pando_base::{Namespace, Result, Timestamp};
+use pando_workflows::ddl;
+
+impl Ddl<'_> {
+    /// Whether a change of this name is somebody's who may not write while the writes of users are blocked.
+    pub(crate) fn is_of_user(&self, ns: &Namespace) -> bool {
+        !matches!(ns.db(), "admin" | "config" | "local") && !self.ctx.locks.passes_write_block()
+    }
+    /// While the guard is held nobody begins to block definitions.
+    ///
+    /// # Errors
+    /// 371 where they are blocked.
+    pub(crate) async fn unless_blocked(&self) -> Result<Guard> {
+        let of = sections_ns();
+        let shared = self.sharding.part_locks.shared(self.ctx.env(), of.as_str());
+        let guard = self.ctx.interruptible(shared).await?;
+        match self.server.settings.user_writes.definitions_are_blocked() {
+            true => Err(blocked()),
+            false => Ok(guard),
+        }
+    }
+    /// One phase of blocking or letting in, of the operation of that number. Whoever blocks returns when no definition of a user is under way.
+    ///
+    /// # Errors
+    /// 225 when a newer one has been here.
+    pub(crate) async fn block_user_writes(
+        &self,
+        block: bool,
+        phase: Phase,
+        at: Option<Timestamp>,
+    ) -> Result<()> {
+        let settings = &self.server.settings;
+        {
+            let _part = self.take_part(&sections_ns(), at, true).await?;
+            let now = settings.blocked_user_writes()?.after(phase, block);
+            settings.block_user_writes(now).await?;
+        }
+        if block {
+            self.drain().await?;
+        }
+        // Also where it was so: what has been written before is to be on a majority.
+        self.ctx.wrote(self.server.replication.last_applied());
+        Ok(())
+    }
+    async fn drain(&self) -> Result<()> {
+        let running = self.ctx.interruptible(self.host()?.all(ddl::NAME)).await??;
+        for instance in running.iter().filter(|i| ddl::is_of_users(&i.state())) {
+            match self.ctx.interruptible(instance.result()).await? {
+                // It goes on on the next primary, where the sender asks again.
+                Err(e) if e.code.is(class::NOT_PRIMARY | class::RECOVERING | class::SHUTDOWN) => return Err(e),
+                // Whatever came of it.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

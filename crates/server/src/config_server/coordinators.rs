@@ -1,0 +1,55 @@
+//! What coordinators on the config servers ask for: steps of this node, and commands to shards (see `pando_workflows::configsvr`).
+
+use super::ConfigServer;
+use crate::settings::user_writes::Phase;
+use crate::sharding::acknowledged;
+use pando_base::{Error, Result};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_routing::ShardId;
+use pando_workflows::{Target, configsvr, user_writes};
+use std::time::Duration;
+
+impl ConfigServer {
+    pub(crate) async fn carry_out(&self, to: &Target, body: &RawDoc, limit: Duration) -> Result<DocBuf> {
+        match to {
+            Target::Own => self.own_step(body).await,
+            Target::Shard(shard) => {
+                let shard = ShardId::new(shard);
+                let metadata = self.manager.metadata();
+                acknowledged(self.shards.primary(&metadata, &shard, body, limit).await?)
+            }
+            Target::Host(_) | Target::ConfigServers => Err(unknown(body)),
+        }
+    }
+    async fn own_step(&self, body: &RawDoc) -> Result<DocBuf> {
+        match body.first().ok_or_else(|| unknown(body))?.name() {
+            configsvr::LOOK => self.look_at_shards(),
+            user_writes::KEEP => self.keep_user_writes(body).await.map(|()| DocBuf::default()),
+            _ => Err(unknown(body)),
+        }
+    }
+    /// The entry of the number is on a majority when the coordinator's next checkpoint is.
+    fn look_at_shards(&self) -> Result<DocBuf> {
+        let mut b = DocBuilder::new();
+        b.timestamp("timestamp", self.replication.note("all shards take part in an operation", "")?);
+        let shards = self.manager.metadata().shards()?;
+        b.array("shards", |list| {
+            for id in shards.iter().filter_map(|shard| shard.get("_id")) {
+                list.value(id);
+            }
+        });
+        Ok(b.finish())
+    }
+    /// For shards that are added later.
+    async fn keep_user_writes(&self, body: &RawDoc) -> Result<()> {
+        let block = body.get("global").and_then(|v| v.as_bool());
+        let phase = body.get("phase").and_then(|v| v.as_str().and_then(Phase::parse));
+        let (Some(block), Some(phase)) = (block, phase) else { return Err(unknown(body)) };
+        let now = self.settings.blocked_user_writes()?.after(phase, block);
+        self.settings.block_user_writes(now).await.map(drop)
+    }
+}
+
+fn unknown(body: &RawDoc) -> Error {
+    Error::internal(format!("no step of a coordinator of config servers: {body}"))
+}
