@@ -12,3 +12,4 @@ mod rows;
 mod sessions;
 mod shards_come_and_go;
 mod tools;
+mod user_writes;

@@ -10,7 +10,7 @@ use pando_workflows::{Target, configsvr, user_writes};
 use std::time::Duration;
 
 impl ConfigServer {
-    pub(crate) async fn carry_out(&self, to: &Target, body: &RawDoc, limit: Duration) -> Result<DocBuf> {
+    pub(crate) async fn hear(&self, to: &Target, body: &RawDoc, limit: Duration) -> Result<DocBuf> {
         match to {
             Target::Own => self.own_step(body).await,
             Target::Shard(shard) => {

@@ -267,7 +267,7 @@ impl Store for Documents {
             if let Some(config_server) = &self.roles()?.config_server
                 && !matches!(to, Target::Host(_))
             {
-                return config_server.carry_out(to, body, limit).await;
+                return config_server.hear(to, body, limit).await;
             }
             match to {
                 Target::Host(host) => {

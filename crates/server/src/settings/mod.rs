@@ -19,7 +19,7 @@ use pando_access::Lock;
 use pando_access::Resource;
 use pando_access::{InternalCollections, LogAs, Uninterrupted};
 use pando_base::{Namespace, Result};
-use pando_bson::{DocBuilder, Elem, RawDoc};
+use pando_bson::RawDoc;
 use pando_command::{Instance, OpCtx, Param};
 use pando_env::Env;
 use pando_storage::Storage;
@@ -74,15 +74,6 @@ impl Settings {
     /// Inserts `doc` or replaces the one with its `_id`, in any collection.
     pub(crate) async fn put(&self, ctx: &OpCtx, ns: &Namespace, doc: &RawDoc) -> Result<()> {
         ctx.wrote(self.internal.put(&ByCtx(ctx), ns, doc).await?);
-        Ok(())
-    }
-    /// Removes the document with this `_id`, if there is one.
-    pub(crate) async fn remove(&self, ctx: &OpCtx, ns: &Namespace, id: Elem<'_>) -> Result<()> {
-        let mut key = DocBuilder::new();
-        key.elem(id);
-        if let Some(last) = self.internal.remove(&ByCtx(ctx), ns, &key.finish()).await? {
-            ctx.wrote(last);
-        }
         Ok(())
     }
 

@@ -41,6 +41,7 @@ mod time_series_queries;
 mod transaction_answers;
 mod transactions;
 mod upkeep;
+mod user_writes;
 mod virtual_collections;
 mod write_concerns;
 mod writing_stages;
