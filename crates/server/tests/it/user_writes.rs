@@ -167,7 +167,8 @@ fn all_shards_block_the_writes_of_users_whatever_the_config_servers_primary_does
                     }
                     true => {
                         let mut c = b.config.connect(member).await;
-                        let down = doc! { "replSetStepDown": 2, "secondaryCatchUpPeriodSecs": 1, "force": true };
+                        let down =
+                            doc! { "replSetStepDown": 2, "secondaryCatchUpPeriodSecs": 1, "force": true };
                         c.admin(down).await;
                         b.config.fail_point(member, STEP, false).await;
                     }
@@ -245,7 +246,8 @@ fn arguments_of_a_phase_are_judged_and_one_that_comes_late_has_no_effect() {
         careless.push("$db", "admin");
         assert_eq!(c.err(careless).await.0, 72);
         let newest = u32::MAX - 1;
-        let phases = |on: bool| [told(on, "prepare", Some(newest - 1)), told(on, "complete", Some(newest - 1))];
+        let phases =
+            |on: bool| [told(on, "prepare", Some(newest - 1)), told(on, "complete", Some(newest - 1))];
         for phase in phases(true) {
             c.ok(phase).await;
         }

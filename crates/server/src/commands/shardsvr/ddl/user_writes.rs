@@ -54,7 +54,9 @@ impl Ddl<'_> {
         for instance in running.iter().filter(|i| ddl::is_of_users(&i.state())) {
             match self.ctx.interruptible(instance.result()).await? {
                 // It goes on on the next primary, where the sender asks again.
-                Err(e) if e.code.is(class::NOT_PRIMARY | class::RECOVERING | class::SHUTDOWN) => return Err(e),
+                Err(e) if e.code.is(class::NOT_PRIMARY | class::RECOVERING | class::SHUTDOWN) => {
+                    return Err(e);
+                }
                 // Whatever came of it.
                 _ => {}
             }
