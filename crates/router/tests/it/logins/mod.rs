@@ -477,6 +477,81 @@ fn times_are_signed_by_one_key_everywhere_and_nobody_can_make_one_up() {
         let mut elsewhere = cluster.stranger(1).await;
         elsewhere.log_in("admin", "ann", "pw").await;
         elsewhere.ok(find(told.clone())).await;
+        let mut direct = cluster.shard(0).await;
+        direct.db = "admin".to_owned();
+        direct.ok(doc! { "createUser": "local", "pwd": "pw", "roles": vec![role("read", "admin")] }).await;
+        direct.log_in("admin", "local", "pw").await;
+        let mut signed_by = 0;
+        for _ in 0..200 {
+            signed_by = time_of(&direct.ok(doc! { "find": "x" }).await).1;
+            if signed_by != 0 {
+                break;
+            }
+            pando_testserver::pause(50).await;
+        }
+        assert_eq!(signed_by, key);
+        let later = time_of(&root.ok(insert("x")).await).0;
+        direct.ok(find(later)).await;
+        assert_eq!(direct.err(find(told_ahead(&told, key))).await.0, 204);
+        cluster.shut_down().await;
+    });
+}
+
+/// Nothing of this costs a cluster without logins anything: nobody is asked who it is.
+#[test]
+fn without_logins_everybody_may_do_everything_and_times_are_not_signed() {
+    run(async {
+        let cluster = Cluster::of(1, 1).await;
+        let mut c = cluster.router(0).await;
+        c.ok(insert("x")).await;
+        assert_eq!(time_of(&c.ok(doc! { "ping": 1 }).await).1, 0);
+        let status = c.ok(doc! { "connectionStatus": 1 }).await;
+        let users = status.get("authInfo").and_then(Bson::as_doc).unwrap().get("authenticatedUsers").unwrap();
+        assert!(users.as_array().unwrap().is_empty());
+        // Users may be made before logins are asked for, and may log in.
+        c.admin(doc! { "createUser": "ann", "pwd": "pw", "roles": vec![role("read", "test")] }).await;
+        c.log_in("admin", "ann", "pw").await;
+        c.ok(insert("x")).await;
+        cluster.shut_down().await;
+    });
+}
+
+/// As a real server has it: what is kept might have been changed.
+#[test]
+fn a_merge_that_keeps_what_is_there_needs_the_right_to_update() {
+    run(async {
+        let cluster = Cluster::with_logins(1, 1).await;
+        let mut root = with_user(&cluster, 0, "ann", vec![role("root", "admin")]).await;
+        for (name, actions) in [("inserts", vec!["insert"]), ("updates", vec!["insert", "update"])] {
+            let on = |coll: &str| doc! { "db": "test", "collection": coll };
+            let mut reads = doc! { "resource": on("from") };
+            reads.push("actions", vec![Bson::from("find")]);
+            let mut writes = doc! { "resource": on("to") };
+            writes.push("actions", actions.into_iter().map(Bson::from).collect::<Vec<_>>());
+            let mut create = doc! { "createRole": name, "roles": [], "$db": "test" };
+            create.push("privileges", vec![Bson::from(reads), Bson::from(writes)]);
+            root.ok(create).await;
+        }
+        root.ok(insert("from")).await;
+        for (user, may) in [("inserts", false), ("updates", true)] {
+            let mut c = with_user(&cluster, 0, user, vec![role(user, "test")]).await;
+            let merge = doc! { "$merge": { "into": "to", "whenMatched": "keepExisting" } };
+            let mut aggregate = doc! { "aggregate": "from", "cursor": {}, "$db": "test" };
+            aggregate.push("pipeline", vec![Bson::from(merge)]);
+            let reply = c.run(aggregate).await;
+            let code = reply.get("code").and_then(Bson::as_i64);
+            assert_eq!(code, if may { None } else { Some(13) }, "{user}: {reply:?}");
+        }
+        cluster.shut_down().await;
+    });
+}
+
+#[test]
+fn whether_a_client_may_write_while_writes_are_blocked_is_told_with_what_a_router_sends() {
+    run(async {
+        let cluster = Cluster::with_logins(1, 1).await;
+        let mut ann = with_user(&cluster, 0, "ann", vec![role("readWrite", "test")]).await;
+        ann.ok(insert("x")).await;
         let block = doc! { "setUserWriteBlockMode": 1, "global": true, "$db": "admin" };
         cluster.router(0).await.ok(block).await;
         let mut bypasses = insert("x");
