@@ -262,3 +262,51 @@ fn arguments_of_a_phase_are_judged_and_one_that_comes_late_has_no_effect() {
         b.shut_down().await;
     });
 }
+
+/// One that was let in before is waited for, and an index build is given up.
+#[test]
+fn writes_that_were_let_in_before_are_over_when_blocking_is_answered() {
+    run(async {
+        let world = World::new();
+        let server = world.start_set().await;
+        let mut c = server.connect().await;
+        let docs: Vec<Bson> = (0..10).map(|i| Bson::from(doc! { "a": i })).collect();
+        let mut insert = doc! { "insert": "c" };
+        insert.push("documents", docs);
+        c.ok(insert).await;
+        c.admin(doc! { "configureFailPoint": "hangAfterStartingIndexBuild", "mode": "alwaysOn" }).await;
+        let port = server.port;
+        let build = spawn(async move {
+            let index = doc! { "key": { "a": 1 }, "name": "a" };
+            let mut build = doc! { "createIndexes": "c" };
+            build.push("indexes", vec![Bson::from(index)]);
+            Client::connect(port).await.run(build).await
+        });
+        let lsid = Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![7; 16] });
+        let part = |mut command: Document| {
+            command.push("lsid", doc! { "id": lsid.clone() });
+            command.push("txnNumber", 1i64);
+            command.push("autocommit", false);
+            command
+        };
+        let first = doc! { "insert": "d", "documents": vec![Bson::from(doc! { "x": 1 })] };
+        c.ok(doc! { "create": "d" }).await;
+        let mut first = part(first);
+        first.push("startTransaction", true);
+        c.ok(first).await;
+        pause(300).await;
+        let mut plain = doc! { "setUserWriteBlockMode": 1, "global": true };
+        plain.push("$db", "admin");
+        let blocked = spawn(async move { Client::connect(port).await.run(plain).await });
+        pause(500).await;
+        assert!(!blocked.is_finished(), "a transaction has written");
+        let mut commit = part(doc! { "commitTransaction": 1 });
+        commit.push("$db", "admin");
+        c.ok(commit).await;
+        c.admin(doc! { "configureFailPoint": "hangAfterStartingIndexBuild", "mode": "off" }).await;
+        assert_eq!(number(&blocked.await.unwrap(), "ok"), 1);
+        assert_eq!(number(&build.await.unwrap(), "code"), 276);
+        assert_eq!(c.all(doc! { "find": "d" }).await.len(), 1);
+        server.shut_down().await;
+    });
+}

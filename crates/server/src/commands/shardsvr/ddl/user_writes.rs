@@ -2,6 +2,7 @@
 //! primary goes on with it; one that has none, by what it holds.
 
 use super::Ddl;
+use crate::commands::user_write_block;
 use crate::settings::user_writes::{Phase, blocked, sections_ns};
 use pando_access::Guard;
 use pando_base::codes::class;
@@ -26,7 +27,8 @@ impl Ddl<'_> {
             false => Ok(guard),
         }
     }
-    /// One phase of blocking or letting in, of the operation of that number. Whoever blocks returns when no definition of a user is under way.
+    /// One phase of blocking or letting in, of the operation of that number. Whoever blocks returns when no definition of a user is under way, or
+    /// no write.
     ///
     /// # Errors
     /// 225 when a newer one has been here.
@@ -42,8 +44,10 @@ impl Ddl<'_> {
             let now = settings.blocked_user_writes()?.after(phase, block);
             settings.block_user_writes(now).await?;
         }
-        if block {
-            self.drain().await?;
+        match phase {
+            _ if !block => {}
+            Phase::Prepare => self.drain().await?,
+            Phase::Complete => user_write_block::await_users(self.server, self.ctx).await?,
         }
         // Also where it was so: what has been written before is to be on a majority.
         self.ctx.wrote(self.server.replication.last_applied());
