@@ -17,7 +17,8 @@
 //! One workflow, one folder, each with its `mutants`: [`demo`], [`drop_database`]; and those of a shard that coordinates definitions of
 //! its cluster (SH-DDL): [`create_collection`], [`drop_collection`], [`drop_sharded_database`], [`move_primary`], [`refine_shard_key`],
 //! [`rename_collection`], which share [`ddl`]; and the two sides of a [`migration`] (SH-MIG): [`move_range`], [`receive_range`], and
-//! [`delete_range`] behind them (SH-RDEL); and [`user_writes`], which the config servers coordinate ([`configsvr`]).
+//! [`delete_range`] behind them (SH-RDEL); and what the config servers coordinate ([`configsvr`]): [`user_writes`],
+//! [`feature_version`].
 //!
 //! # The shell's duties
 //!
@@ -38,6 +39,7 @@ pub mod drop_collection;
 pub mod drop_database;
 pub mod drop_sharded_database;
 pub mod event;
+pub mod feature_version;
 #[cfg(feature = "kit")]
 pub mod kit;
 pub mod machine;
