@@ -1,7 +1,10 @@
 //! The arguments of `setFeatureCompatibilityVersion`.
 
 use crate::declare::arguments;
-use crate::declare::kinds::SafeBool;
+use crate::declare::kinds::{SafeBool, Text, Timestamp, kind};
+use pando_bson::shape::Shape;
+
+kind! { pub Phase like Text { SHAPE: Shape::Word(&["start", "prepare", "complete"]) } }
 
 arguments! {
     /// What `setFeatureCompatibilityVersion` asks for. Its first element is the version.
@@ -10,6 +13,9 @@ arguments! {
         "confirm" confirm: optional SafeBool,
         /// Said by servers of a sharded cluster.
         "fromConfigServer" from_config_server: optional SafeBool,
+        /// How far a shard is to go, and by which operation of its cluster.
+        "phase" phase: optional Phase,
+        "changeTimestamp" change_timestamp: optional Timestamp,
         "downgradeOnDiskChanges" downgrade_on_disk_changes: optional SafeBool,
     }
 }

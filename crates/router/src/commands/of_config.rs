@@ -5,17 +5,16 @@ use pando_command::W;
 use pando_routing::ShardId;
 use pando_rpc::Retry;
 
-async fn forward(router: &Router, ctx: &OpCtx, req: &Request<'_>, kind: Kind) -> Result<Reply> {
+async fn forward(router: &Router, ctx: &OpCtx, req: &Request<'_>, kind: Kind, retry: Retry) -> Result<Reply> {
     let target = pando_metadata_cache::Target::unversioned(ShardId::config());
     let body = envelope::whole(ctx, req, kind, &target);
-    let retry = if kind == Kind::Write { Retry::NotIdempotent } else { Retry::Idempotent };
     let answer = router.call_config(ctx, &body, retry).await?;
     Ok(handed_on(&answer.reply))
 }
 
 pub(super) async fn read(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     ctx.arguments_read()?;
-    forward(router, ctx, &req, Kind::Plain).await
+    forward(router, ctx, &req, Kind::Plain, Retry::Idempotent).await
 }
 
 /// `setDefaultRWConcern`: this router's clients go by it at once, those of others within half a minute.
@@ -51,5 +50,11 @@ pub(super) async fn write_by_majority(router: &Router, ctx: &OpCtx, req: Request
 
 pub(super) async fn write(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     ctx.arguments_read()?;
-    forward(router, ctx, &req, Kind::Write).await
+    forward(router, ctx, &req, Kind::Write, Retry::NotIdempotent).await
+}
+
+/// Of what the config servers go on with by themselves: whoever asks again joins it.
+pub(super) async fn write_again(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    ctx.arguments_read()?;
+    forward(router, ctx, &req, Kind::Write, Retry::Idempotent).await
 }

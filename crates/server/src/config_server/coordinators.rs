@@ -1,12 +1,13 @@
 //! What coordinators on the config servers ask for: steps of this node, and commands to shards (see `pando_workflows::configsvr`).
 
 use super::ConfigServer;
+use crate::settings::feature_version::{Reach, known};
 use crate::settings::user_writes::Phase;
 use crate::sharding::acknowledged;
 use pando_base::{Error, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_routing::ShardId;
-use pando_workflows::{Target, configsvr, user_writes};
+use pando_workflows::{Target, configsvr, feature_version, user_writes};
 use std::time::Duration;
 
 impl ConfigServer {
@@ -25,8 +26,19 @@ impl ConfigServer {
         match body.first().ok_or_else(|| unknown(body))?.name() {
             configsvr::LOOK => self.look_at_shards(),
             user_writes::KEEP => self.keep_user_writes(body).await.map(|()| DocBuf::default()),
+            feature_version::ADVANCE => self.advance(body).await.map(|()| DocBuf::default()),
             _ => Err(unknown(body)),
         }
+    }
+    async fn advance(&self, body: &RawDoc) -> Result<()> {
+        let wanted = body.get(feature_version::ADVANCE).and_then(|v| v.as_str().and_then(known));
+        let reach = body.get("phase").and_then(|v| v.as_str().map(Reach::of_phase));
+        let (Some(wanted), Some(reach)) = (wanted, reach) else { return Err(unknown(body)) };
+        let _one = self.settings.feature_version_lock.exclusive(&self.replication.env().clock).await;
+        while let Some(at) = self.settings.advance_feature_version(wanted, reach).await? {
+            self.replication.await_majority(at).await?;
+        }
+        Ok(())
     }
     /// The entry of the number is on a majority when the coordinator's next checkpoint is.
     fn look_at_shards(&self) -> Result<DocBuf> {

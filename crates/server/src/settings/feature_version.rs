@@ -34,6 +34,20 @@ pub(crate) struct FeatureVersion {
     pub(crate) cleaning: bool,
 }
 
+/// How far a change goes now. That of a cluster goes in two phases, the second of which begins when all shards have done the first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reach {
+    /// To where what differs between the versions is not used.
+    Start,
+    End,
+}
+
+impl Reach {
+    pub(crate) fn of_phase(phase: &str) -> Reach {
+        if phase == "complete" { Reach::End } else { Reach::Start }
+    }
+}
+
 impl Default for FeatureVersion {
     fn default() -> FeatureVersion {
         FeatureVersion::settled(LATEST)
@@ -90,9 +104,24 @@ impl FeatureVersion {
         }
     }
 
+    pub(crate) fn goes_up(&self, wanted: &str) -> bool {
+        wanted > self.version || (self.target.is_some() && self.previous.is_none())
+    }
     /// Is it where `wanted` would bring it?
     pub(crate) fn is(&self, wanted: &str) -> bool {
         self.target.is_none() && self.version == wanted
+    }
+    /// The next state on the way to `wanted`, as far as it is to go; `None` where it is there.
+    pub(crate) fn next(&self, wanted: &'static str, reach: Reach) -> Result<Option<FeatureVersion>> {
+        if self.is(wanted) {
+            return Ok(None);
+        }
+        let next = self.way_to(wanted)?.first().copied();
+        Ok(next.filter(|step| reach == Reach::End || !step.is_behind_start()))
+    }
+    /// Whether it comes when every node that it concerns has started.
+    pub(crate) fn is_behind_start(&self) -> bool {
+        self.target.is_none() || self.cleaning
     }
     /// The states on the way to `wanted`, the last one settled. An error where that way does not exist.
     pub(crate) fn way_to(&self, wanted: &'static str) -> Result<Vec<FeatureVersion>> {
@@ -158,6 +187,10 @@ mod tests {
         assert_eq!(names(down[2], LATEST), ["upgrading from 6.0 to 7.0", "7.0"]);
         let up = down[2].way_to(LATEST).unwrap();
         assert_eq!(names(up[0], LATEST), ["7.0"]);
+        let start = |from: FeatureVersion, to| from.next(to, Reach::Start).unwrap();
+        assert_eq!((start(latest, LAST_LTS), start(down[0], LAST_LTS)), (Some(down[0]), None));
+        assert_eq!((start(down[2], LATEST), start(up[0], LATEST)), (Some(up[0]), None));
+        assert_eq!((start(latest, LATEST), latest.next(LATEST, Reach::End)), (None, Ok(None)));
         for state in down.iter().chain(&up) {
             assert_eq!(FeatureVersion::from_doc(&state.to_doc()), Some(*state));
         }

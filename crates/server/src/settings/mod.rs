@@ -13,12 +13,12 @@ pub(crate) mod user_writes;
 
 use crate::principals::authority::PrincipalsVersion;
 use cluster_parameters::ClusterParameters;
-use feature_version::{FEATURE_VERSION, FeatureVersion};
+use feature_version::{FEATURE_VERSION, FeatureVersion, Reach};
 use pando_access::ByCtx;
 use pando_access::Lock;
 use pando_access::Resource;
 use pando_access::{InternalCollections, LogAs, Uninterrupted};
-use pando_base::{Namespace, Result};
+use pando_base::{Error, Namespace, OpTime, Result};
 use pando_bson::RawDoc;
 use pando_command::{Instance, OpCtx, Param};
 use pando_env::Env;
@@ -95,6 +95,34 @@ impl Settings {
 
     pub(crate) fn feature_version(&self) -> FeatureVersion {
         *self.feature_version.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// One step on the way to `wanted`, as far as it is to go: where it was written down, and from where it holds.
+    pub(crate) async fn advance_feature_version(
+        &self,
+        wanted: &'static str,
+        reach: Reach,
+    ) -> Result<Option<OpTime>> {
+        let now = self.feature_version();
+        let Some(step) = now.next(wanted, reach)? else { return Ok(None) };
+        if step.is_behind_start() {
+            self.fail_if_told(now.goes_up(wanted))?;
+        }
+        let at = self.internal.put(&Uninterrupted, &versions_ns(), &step.to_doc()).await?;
+        self.env.log.info(pando_env::Component::Command, 5_853_300, "setFCV progress", |a| {
+            a.show("featureCompatibilityVersion", step);
+        });
+        Ok(Some(at))
+    }
+    /// Fail points between the first phase and the last.
+    fn fail_if_told(&self, upgrade: bool) -> Result<()> {
+        let (name, code, what) = match upgrade {
+            true => ("failUpgrading", 549_180, "upgrade"),
+            false => ("failDowngrading", 549_181, "downgrade"),
+        };
+        match self.instance.fail_points.find(name)?.check(&*self.env.rng, |_| true) {
+            Some(_) => Err(Error::location(code, format!("Failing {what} due to '{name}' failpoint set"))),
+            None => Ok(()),
+        }
     }
     /// On whoever may write: a document says what holds without one, too.
     pub(crate) async fn write_feature_version(&self) -> Result<()> {

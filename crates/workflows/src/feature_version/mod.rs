@@ -122,7 +122,7 @@ impl SetFeatureVersion {
         let told = self.shards.len() - usize::from(broken(Mutant::OneIsLeftOut) && self.shards.len() > 1);
         self.left = (SHARDS..).take(told).collect();
         let mut b = DocBuilder::new();
-        b.str(OPERATION, &self.version).bool("fromConfigServer", true).bool("confirm", true);
+        b.str(OPERATION, &self.version).bool("fromConfigServer", true);
         b.str("phase", self.phase.text());
         if !broken(Mutant::Unnumbered) {
             b.timestamp("changeTimestamp", self.number);

@@ -30,5 +30,8 @@ pub(super) mod update_zone_key_range;
 pub(super) mod user_write_block;
 
 pub(super) mod call;
+mod coordinate;
 mod fields;
 mod prelude;
+
+pub(super) use coordinate::coordinate;

@@ -3,7 +3,7 @@
 
 use super::prelude::*;
 use pando_bson::fields::wrong_type;
-use pando_workflows::{configsvr, user_writes};
+use pando_workflows::user_writes;
 
 /// Returns when all shards do so.
 ///
@@ -16,16 +16,6 @@ pub(in super::super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>
     };
     let call = Call::with_majority(server, ctx)?;
     server.upkeep.admission.before_write(ctx).await?;
-    let services = server.replication.services();
-    let host = &services.ok_or_else(|| Error::internal("services have not started"))?.host;
-    let started = ctx.interruptible(host.start(configsvr::NAME, &user_writes::begin(block))).await?;
-    let instance = started.map_err(|e| match e.code {
-        ErrorCode::ConflictingOperationInProgress => {
-            let text = "Another ConfigsvrCoordinator with different arguments is already running";
-            Error::new(e.code, text)
-        }
-        _ => e,
-    })?;
-    ctx.interruptible(instance.result()).await??;
+    super::coordinate(server, ctx, &user_writes::begin(block)).await?;
     call.done().await
 }

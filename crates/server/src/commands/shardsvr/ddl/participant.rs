@@ -95,7 +95,7 @@ impl Ddl<'_> {
     }
 
     /// While the result is held nobody else takes part in a definition of the name; 225 when a newer one has been here.
-    pub(super) async fn take_part(
+    pub(in crate::commands) async fn take_part(
         &self,
         ns: &Namespace,
         at: Option<Timestamp>,
