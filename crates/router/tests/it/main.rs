@@ -3,6 +3,7 @@
 
 mod balancer;
 mod cluster;
+mod feature_version;
 mod generated;
 mod leftovers;
 mod logins;
