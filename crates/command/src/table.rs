@@ -130,7 +130,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_shardsvrReshardingOperationTime" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrSetAllowMigrations" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrSetClusterParameter" [] (ADMIN_ONLY) - [S] (internal) "sharding";
-    "_shardsvrSetUserWriteBlockMode" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
+    "_shardsvrSetUserWriteBlockMode" [] (ADMIN_ONLY | WRITE | RETRYABLE) - [S] (internal) "sharding";
     "_shardsvrTakeMovedDocuments" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrValidateShardKeyCandidate" [] (WRITE) - [S] (internal) "sharding";
     "_transferMods" [] (ADMIN_ONLY) - [S] (internal) "sharding";
