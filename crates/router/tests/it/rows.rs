@@ -249,7 +249,10 @@ fn reads_go_where_they_are_preferred_and_writes_find_the_next_primary() {
         let mut c = cluster.router(0).await;
         admin(&mut c, doc! { "addShard": format!("rs/{}", set.host(0)), "name": "s1" }).await;
         admin(&mut c, doc! { "enableSharding": "test", "primaryShard": "s1" }).await;
-        c.ok(doc! { "insert": "c", "documents": [doc! { "_id": 1 }] }).await;
+        // A member that lags behind does not know yet that it belongs to a shard.
+        let mut insert = doc! { "insert": "c", "documents": [doc! { "_id": 1 }] };
+        insert.push("writeConcern", doc! { "w": 3 });
+        c.ok(insert).await;
         let primary = set.primary().await;
         let asked = async |c: &mut Client, preference: Document| {
             let mut explain = doc! { "explain": doc! { "find": "c" }, "$db": "test" };
