@@ -1,9 +1,9 @@
 //! `renameCollection` within a database, on its primary shard (SH-DDL-12, SYS-249).
 //!
 //! ```text
-//!   begin ─► look ─► sections here ─► look ─► rename: other shards rename, this one renames ─► config servers ─► unblock: sections go ─► over
-//!              │                        │     └──────────────── from here on it goes on for ever ────────────────┘
-//!              └ may fail               └ may fail: sections go
+//!   begin: look ─► block: sections here ─► look ─► rename: other shards rename, this one renames ─► config servers ─► unblock: sections go ─► over
+//!            │                           │     └──────────────── from here on it goes on for ever ────────────────┘
+//!            └ may fail                  └ may fail: sections go
 //! ```
 //! * This node looks twice. What fails at once keeps nobody from a name; what is decided is decided behind the sections, since somebody may take
 //!   the new name in between, and what he was told is there would have to make room.
@@ -44,14 +44,20 @@ pub use crate::create_collection::REFRESH;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 enum Phase {
     Begin,
+    /// From here on there may be sections: the next primary has the locks before anybody else asks for them.
+    Block,
     Rename,
     Unblock,
     Over,
 }
 
 impl Phase {
-    const KEPT: [(Phase, &str); 3] =
-        [(Phase::Begin, "begin"), (Phase::Rename, "rename"), (Phase::Unblock, "unblock")];
+    const KEPT: [(Phase, &str); 4] = [
+        (Phase::Begin, "begin"),
+        (Phase::Block, "block"),
+        (Phase::Rename, "rename"),
+        (Phase::Unblock, "unblock"),
+    ];
 }
 
 /// Within a phase.
@@ -59,8 +65,6 @@ impl Phase {
 enum Step {
     Idle,
     BlockingWrites,
-    /// Only in `Begin`.
-    LookingAgain,
     BlockingReads,
     AwaitingSection,
     Elsewhere,
@@ -148,7 +152,7 @@ pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
     let phase = Phase::KEPT.iter().find(|(_, text)| *text == head.phase).map(|(phase, _)| *phase);
     let phase = phase.ok_or_else(|| nonsense(state))?;
     let decided = Decided::of(state);
-    if (phase > Phase::Begin) != decided.is_some() {
+    if (phase > Phase::Block) != decided.is_some() {
         return Err(nonsense(state));
     }
     let failure = doc_at(state, "failure").and_then(|why| {
@@ -196,24 +200,24 @@ impl RenameCollection {
     /// Where a phase begins, be it here or after a failover.
     fn go(&mut self, out: &mut Actions) {
         match self.phase {
-            Phase::Begin => self.look(Step::Idle, out),
+            Phase::Begin => self.look(out),
+            Phase::Block => self.enter(Step::BlockingWrites, out),
             Phase::Rename if broken(Mutant::NotBlocked) => self.rename_elsewhere(out),
             Phase::Rename => self.enter(Step::BlockingWrites, out),
             Phase::Unblock => self.tell(out),
             Phase::Over => {}
         }
     }
-    fn look(&mut self, step: Step, out: &mut Actions) {
-        self.step = step;
+    fn look(&self, out: &mut Actions) {
         let mut b = own(LOOK, &self.from);
         b.str("to", self.to.as_str()).raw_doc("request", &self.request);
         append_asked_by(&mut b, self.asked_by.as_deref());
         out.call(SLOT, Target::Own, b.finish(), Retry::Transient);
     }
-    /// Nothing is renamed. There may be sections, from before a failover as well.
+    /// Nothing is renamed.
     fn give_up(&mut self, why: Error, out: &mut Actions) {
-        match self.step {
-            Step::Leaving => self.end(Err(why), out),
+        match (self.phase, self.step) {
+            (Phase::Begin, _) | (_, Step::Leaving) => self.end(Err(why), out),
             _ => {
                 self.failure = Some(why);
                 self.leave(out);
@@ -222,9 +226,9 @@ impl RenameCollection {
     }
     fn looked(&mut self, reply: &RawDoc, out: &mut Actions) {
         let decided = Decided::of(reply);
-        match (decided.is_some(), self.step) {
+        match (decided.is_some(), self.phase) {
             (false, _) => self.give_up(Error::internal("a definition without a number"), out),
-            (true, Step::Idle) if !broken(Mutant::LooksOnce) => self.enter(Step::BlockingWrites, out),
+            (true, Phase::Begin) if !broken(Mutant::LooksOnce) => self.begin_phase(Phase::Block, out),
             (true, _) => {
                 self.decided = decided;
                 self.begin_phase(Phase::Rename, out);
@@ -248,14 +252,14 @@ impl RenameCollection {
     }
     fn wrote(&mut self, at: Option<OpTime>, out: &mut Actions) {
         match self.step {
-            Step::BlockingWrites if self.phase == Phase::Begin => self.look(Step::LookingAgain, out),
+            Step::BlockingWrites if self.phase == Phase::Block => self.look(out),
             Step::BlockingWrites => self.enter(Step::BlockingReads, out),
             Step::BlockingReads if broken(Mutant::SectionNotSafe) => self.rename_elsewhere(out),
             Step::BlockingReads => {
                 self.step = Step::AwaitingSection;
                 out.await_replicated(SLOT, at.unwrap_or(OpTime::NULL), Concern::Majority, 0);
             }
-            Step::Leaving if self.phase == Phase::Begin => {
+            Step::Leaving if self.phase == Phase::Block => {
                 let why = self.failure.take().unwrap_or_else(|| Error::internal("given up for nothing"));
                 self.end(Err(why), out);
             }
@@ -357,8 +361,8 @@ impl RenameCollection {
 
     fn answered(&mut self, slot: Slot, reply: Result<DocBuf, Error>, out: &mut Actions) {
         match (self.phase, self.step, reply) {
-            (Phase::Begin, _, Ok(reply)) => self.looked(&reply, out),
-            (Phase::Begin, _, Err(why)) => self.give_up(why, out),
+            (Phase::Begin | Phase::Block, _, Ok(reply)) => self.looked(&reply, out),
+            (Phase::Begin | Phase::Block, _, Err(why)) => self.give_up(why, out),
             (_, Step::Elsewhere | Step::Telling, reply) => self.on_answer(slot, reply.as_ref().err(), out),
             (_, Step::Here, Ok(_)) => self.commit(out),
             (_, Step::Here, Err(why)) => {
@@ -407,7 +411,7 @@ impl Workflow for RenameCollection {
             // A client that waits no more stops nothing: others may have joined it.
             Event::Abort(_) => {}
             event => {
-                if let (Phase::Begin, Some((_, why))) = (self.phase, failure(&event)) {
+                if let (Phase::Begin | Phase::Block, Some((_, why))) = (self.phase, failure(&event)) {
                     self.give_up(why.clone(), out);
                 }
             }
@@ -433,7 +437,7 @@ impl Workflow for RenameCollection {
         }
     }
     fn check(&self) {
-        assert!(self.decided.is_some() || matches!(self.phase, Phase::Begin | Phase::Over));
+        assert!(self.decided.is_some() || matches!(self.phase, Phase::Begin | Phase::Block | Phase::Over));
         assert!(self.left.is_empty() || matches!(self.step, Step::Elsewhere | Step::Telling));
         assert!(self.failure.is_none() || !self.concerns_the_cluster(), "half of it was refused");
     }
