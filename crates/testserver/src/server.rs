@@ -103,8 +103,13 @@ fn watch(server: Arc<Server>) -> Arc<Mutex<Option<String>>> {
     let problem: Arc<Mutex<Option<String>>> = Arc::default();
     let found = problem.clone();
     crate::spawn(async move {
+        let mut read = None;
         while !server.lifecycle.is_stopping() {
-            if let Some(what) = server.replication.timestamp_problem() {
+            let now = server.replication.majority_read_point();
+            let back = now.is_some() && now < read;
+            let back = back.then(|| format!("a majority read goes back from {read:?} to {now:?}"));
+            read = now.or(read);
+            if let Some(what) = server.replication.timestamp_problem().or(back) {
                 found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
             }
             crate::pause(5).await;

@@ -103,7 +103,7 @@ impl Set {
     pub fn host(&self, i: usize) -> String {
         format!("127.0.0.1:{}", self.members[i].port)
     }
-    pub fn server(&self, i: usize) -> &pando_server::Server {
+    pub fn server(&self, i: usize) -> &std::sync::Arc<pando_server::Server> {
         &self.members[i].running.as_ref().expect("the member runs").server
     }
     /// A connection that reads wherever it is.

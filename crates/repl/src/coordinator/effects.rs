@@ -24,7 +24,11 @@ pub trait Effects: Send + Sync + 'static {
 
     /// The set's commit point has moved on.
     fn commit_point(&self, at: OpTime);
-    /// Member state or writability changed: the write gate follows.
+    /// Before anybody sees that this member takes no writes any more: the write gate closes, and the positions of the data
+    /// path go on from where the own log is. Who saw the change first would read them as they were a term ago.
+    fn writes_end(&self);
+    /// Member state or writability changed: the write gate follows. Before it is seen where writes are taken now, and after
+    /// it where they are not.
     fn state_changed(&self, change: &StateChange);
 
     /// Whether this node should copy from another from now on. Returns when that is so.

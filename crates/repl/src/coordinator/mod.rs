@@ -231,6 +231,8 @@ impl Coordinator {
                 // Who is told that writes are taken here may write at once; who is told that they are not, not any more.
                 if change.writable {
                     self.effects.state_changed(&change);
+                } else {
+                    self.effects.writes_end();
                 }
                 self.repl.show_core(&inner.core);
                 if !change.writable {

@@ -130,6 +130,14 @@ impl Effects for ServerEffects {
             roles.replication.services().inspect(|s| s.hooks.commit_point(at));
         }
     }
+    fn writes_end(&self) {
+        let Ok(roles) = self.roles() else { return };
+        if roles.maintenance.gate().is_open() {
+            roles.maintenance.gate().close();
+            // They stand where they were when this member became primary, until somebody moves them.
+            roles.replication.progress.take_over(&roles.replication.own_positions());
+        }
+    }
     fn state_changed(&self, change: &StateChange) {
         let Ok(roles) = self.roles() else { return };
         let hooks = roles.replication.services().map(|s| &s.hooks);
@@ -140,10 +148,8 @@ impl Effects for ServerEffects {
             }
             roles.maintenance.gate().open();
             hooks.inspect(|h| h.step_up_complete(change.term));
-        } else if roles.maintenance.gate().is_open() {
-            roles.maintenance.gate().close();
+        } else if change.from == MemberState::Primary {
             roles.sessions.abort_open_transactions();
-            roles.replication.progress.take_over(&roles.replication.own_positions());
         }
         match change.to {
             MemberState::Primary => {}

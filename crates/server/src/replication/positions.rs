@@ -47,17 +47,23 @@ impl Replication {
         }
         self.primary_positions()
     }
+    /// What a new majority read would see, behind the rollback id it is of: with one id it never goes back, whatever role
+    /// the node has or loses. None while it cannot be read.
+    pub fn majority_read_point(&self) -> Option<(i32, Timestamp)> {
+        let point = (self.progress.rbid(), self.committed());
+        self.member.is_readable().then_some(point)
+    }
     /// What is wrong between the timestamps of this node, if anything: for the monitors of the tests. The smaller ones
     /// are read first, since all of them move on meanwhile.
     pub fn timestamp_problem(&self) -> Option<String> {
         let (storage, log, p) = (&self.storage, self.storage.log(), &self.progress);
         let before = (self.member.is_readable(), p.rbid());
+        let (following, alone) = (self.is_following(), self.member.is_alone());
         let (oldest, stable, snapshot) = (storage.oldest(), storage.stable(), self.committed());
         let (durable_entry, visible) = (log.durable_entry(), log.visible());
         let (durable, applied) = (p.durable().op_time, p.applied().op_time);
         let (written, committed) = (p.written().op_time, p.committed().op_time.ts);
         let (all_durable, last) = (storage.all_durable(), log.last());
-        let (following, alone) = (self.is_following(), self.member.is_alone());
         let mut wrong = Vec::new();
         let mut check = |holds: bool, what: &str| {
             if !holds {

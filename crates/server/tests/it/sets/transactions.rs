@@ -56,6 +56,39 @@ fn a_step_down_ends_open_transactions_at_once_and_their_clients_are_told_to_try_
 }
 
 #[test]
+fn no_position_goes_back_when_a_primary_steps_down() {
+    run(async {
+        let set = Set::of(3).await;
+        for turn in 0..4 {
+            let p = set.primary().await;
+            let mut c = set.connect(p).await;
+            // The positions of its data path stay behind: it writes its log itself.
+            for id in 0..20 {
+                c.ok(insert(turn * 100 + id, majority())).await;
+            }
+            // They end with the role, which takes its time.
+            for session in 0..40 {
+                c.ok(within(bare(1000 + i32::from(session)), session, i64::from(turn), true)).await;
+            }
+            let server = set.server(p).clone();
+            let before = server.replication.majority_read_point();
+            let looking = std::thread::spawn(move || {
+                while server.replication.member.is_primary() {
+                    std::hint::spin_loop();
+                }
+                server.replication.majority_read_point()
+            });
+            let down = doc! { "replSetStepDown": 10, "secondaryCatchUpPeriodSecs": 8 };
+            assert!(is(&c.admin(down).await, "ok"));
+            assert!(looking.join().unwrap() >= before, "before: {before:?}");
+            // It may stand again.
+            c.admin(doc! { "replSetFreeze": 0 }).await;
+        }
+        set.shut_down().await;
+    });
+}
+
+#[test]
 fn a_commit_can_be_told_again_to_the_next_primary() {
     run(async {
         let set = Set::of(3).await;
