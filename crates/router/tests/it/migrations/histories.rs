@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn lsid(n: u8) -> Document {
+pub(super) fn lsid(n: u8) -> Document {
     let mut lsid = Document::new();
     lsid.push("id", Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![n; 16] }));
     lsid

@@ -9,6 +9,8 @@ mod move_primary;
 mod readers;
 mod refine_shard_key;
 mod rename;
+mod transactions;
+mod versions;
 
 use pando_bson::{Bson, Document, doc};
 use pando_testserver::{Client, Cluster, pause, run, spawn};
