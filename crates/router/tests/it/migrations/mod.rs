@@ -9,6 +9,7 @@ mod move_primary;
 mod readers;
 mod refine_shard_key;
 mod rename;
+mod secondaries;
 mod transactions;
 mod versions;
 

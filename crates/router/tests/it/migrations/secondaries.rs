@@ -1,0 +1,92 @@
+//! What secondaries answer when a range has moved: they judge by the ownership that their data has reached (SYS-214).
+
+use super::*;
+use pando_command::roles::ClusterRole;
+use pando_testserver::Set;
+
+fn move_by_router(to: &str) -> Document {
+    let mut command = doc! { "moveRange": "test.c", "toShard": to };
+    command.push("min", doc! { "k": 30 });
+    command.push("max", doc! { "k": 60 });
+    command.push("$db", "admin");
+    command
+}
+async fn read(c: &mut Client) -> Vec<i64> {
+    let mut find = doc! { "find": "c", "sort": { "k": 1 }, "batchSize": 1000 };
+    find.push("$readPreference", doc! { "mode": "secondaryPreferred" });
+    find.push("$db", "test");
+    let reply = c.ok(find).await;
+    let batch = reply.get("cursor").and_then(Bson::as_doc).and_then(|c| c.get("firstBatch")?.as_array());
+    batch.unwrap().iter().filter_map(|d| d.as_doc()?.get("k")?.as_i64()).collect()
+}
+
+#[test]
+fn secondaries_show_nothing_twice_whatever_has_moved_and_is_not_deleted_yet() {
+    run(async {
+        let cluster = Cluster::of(1, 1).await;
+        let members = [doc! {}, doc! {}, doc! {}];
+        let set = Set::configured_as(&members, |c| c.cluster_role = Some(ClusterRole::Shard)).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "addShard": format!("rs/{}", set.host(0)), "name": "s1", "$db": "admin" }).await;
+        c.ok(doc! { "enableSharding": "test", "primaryShard": "s1", "$db": "admin" }).await;
+        c.ok(doc! { "balancerStop": 1, "$db": "admin" }).await;
+        cluster.shard_collection("test.c", doc! { "k": 1 }).await;
+        let all: Vec<i64> = (0..100).collect();
+        let mut documents = doc! { "insert": "c" };
+        documents
+            .push("documents", all.iter().map(|k| doc! { "_id": *k, "k": *k }.into()).collect::<Vec<Bson>>());
+        documents.push("writeConcern", doc! { "w": 3 });
+        c.ok(documents).await;
+        // What moves away stays where it was, but no move waits for that.
+        let reading = {
+            let mut own = cluster.router(0).await;
+            spawn(async move {
+                let mut reads = 0;
+                loop {
+                    let seen = read(&mut own).await;
+                    assert!(seen.windows(2).all(|two| two[0] < two[1]), "something is there twice: {seen:?}");
+                    reads += 1;
+                    // The last move is over, and everybody has what it has brought.
+                    if own.ok(doc! { "count": "over" }).await.get("n").and_then(Bson::as_i64) == Some(1) {
+                        return reads;
+                    }
+                }
+            })
+        };
+        let no_delay = doc! { "setParameter": 1, "orphanCleanupDelaySecs": 0, "$db": "admin" };
+        cluster.shard(0).await.ok(no_delay).await;
+        for (to, delay) in [("s0", 1), ("s1", 0), ("s0", 900)] {
+            // A range comes back only when nothing of it is left.
+            set.until("ranges are deleted", async |set| {
+                let tasks = || doc! { "find": "rangeDeletions", "$db": "config" };
+                let at = set.primary().await;
+                let there = set.connect(at).await.all(tasks()).await;
+                there.is_empty() && cluster.shard(0).await.all(tasks()).await.is_empty()
+            })
+            .await;
+            for i in 0..3 {
+                let set_delay = doc! { "setParameter": 1, "orphanCleanupDelaySecs": delay, "$db": "admin" };
+                set.connect(i).await.ok(set_delay).await;
+            }
+            c.ok(move_by_router(to)).await;
+            for _ in 0..20 {
+                let seen = read(&mut c).await;
+                if to == "s0" {
+                    // The recipient has one member; the donor's secondaries have to know what they do not own any more.
+                    assert_eq!(seen, all, "behind the move to {to}");
+                }
+            }
+        }
+        let primary = set.primary().await;
+        let left = set.connect(primary).await.all(doc! { "find": "c", "$db": "test" }).await.len();
+        assert_eq!(left, 100, "the donor has deleted what secondaries were to pass over");
+        let mut over = doc! { "insert": "over", "documents": [{ "_id": 1 }] };
+        over.push("writeConcern", doc! { "w": 3 });
+        c.ok(over).await;
+        let reads = reading.await.unwrap();
+        assert!(reads > 20, "{reads} reads");
+        assert_eq!(read(&mut c).await, all);
+        set.shut_down().await;
+        cluster.shut_down().await;
+    });
+}
