@@ -2,6 +2,7 @@
 
 use crate::ConfigServers;
 use crate::reads::Ask;
+use crate::statistics::Refreshes;
 use crate::tables::{KnownCollection, KnownDatabase};
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder};
@@ -33,6 +34,7 @@ pub(crate) async fn database(config: Arc<ConfigServers>, name: String) -> Result
 
 pub(crate) async fn collection(
     config: Arc<ConfigServers>,
+    counts: Arc<Refreshes>,
     ns: String,
     since: Option<KnownCollection>,
 ) -> Result<KnownCollection, Failure> {
@@ -42,6 +44,7 @@ pub(crate) async fn collection(
         };
         let entry = CollectionEntry::parse(&doc)?;
         let known = since.and_then(|s| s.0).filter(|t| t.collection.generation == entry.generation);
+        let _under_way = counts.begin(known.is_some());
         let chunks = chunks_of(&config, &entry, known.as_deref()).await?;
         let table = match known {
             Some(known) => known.advanced(entry, &chunks)?,
@@ -49,7 +52,10 @@ pub(crate) async fn collection(
         };
         Ok(KnownCollection(Some(Arc::new(table))))
     };
-    read.await.map_err(failure)
+    read.await.map_err(|e| {
+        counts.failed.inc();
+        failure(e)
+    })
 }
 
 /// Those that are as new as the newest one that is known, or newer; all where none are known.

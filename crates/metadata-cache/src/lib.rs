@@ -14,6 +14,7 @@ mod route;
 mod shards;
 mod shelf;
 mod single;
+mod statistics;
 mod tables;
 pub mod testing;
 mod time_keys;
@@ -59,6 +60,7 @@ pub struct MetadataCache {
     reading_shards: Single,
     databases: Shelf<KnownDatabase>,
     collections: Shelf<KnownCollection>,
+    refreshes: Arc<statistics::Refreshes>,
 }
 
 impl MetadataCache {
@@ -70,15 +72,25 @@ impl MetadataCache {
             Arc::new(move |name, _| Box::pin(fetch::database(servers.clone(), name))),
         );
         let servers = config.clone();
+        let refreshes = Arc::<statistics::Refreshes>::default();
+        let counts = refreshes.clone();
         let fetch = move |ns, since| -> pando_env::BoxFuture<'static, _> {
-            Box::pin(fetch::collection(servers.clone(), ns, since))
+            Box::pin(fetch::collection(servers.clone(), counts.clone(), ns, since))
         };
         let collections = Shelf::new(env.clone(), Arc::new(fetch));
-        MetadataCache { config, registry, reading_shards: Single::default(), databases, collections }
+        let reading_shards = Single::default();
+        MetadataCache { config, registry, reading_shards, databases, collections, refreshes }
     }
-    /// How many databases and collections are known.
-    pub fn known(&self) -> (usize, usize) {
-        (self.databases.len(), self.collections.len())
+    /// The table of a collection, with its ticket; how long it is waited for is counted.
+    async fn table(&self, ns: &str) -> Result<(u64, KnownCollection)> {
+        if let Some(fresh) = self.collections.fresh(ns) {
+            return Ok(fresh);
+        }
+        let clock = &self.config.fleet.env.clock;
+        let begun = clock.mono();
+        let got = self.collections.get(ns).await;
+        self.refreshes.waited_us.add(clock.mono().saturating_sub(begun).as_micros() as u64);
+        got
     }
     /// What the config servers say of a collection, as new as `wanted`, where a sender has spoken of that; nothing where it is not
     /// sharded, or not there.
@@ -90,7 +102,7 @@ impl MetadataCache {
         if let Some(wanted) = wanted {
             self.collections.stale(ns, 0, Some(wanted));
         }
-        Ok(self.collections.get(ns).await?.1.0)
+        Ok(self.table(ns).await?.1.0)
     }
     /// The same of a database.
     pub async fn database_entry(
@@ -103,7 +115,11 @@ impl MetadataCache {
         }
         Ok(self.databases.get(name).await?.1.0)
     }
-    /// What is known of a collection is read again before it is used again.
+    /// What has changed of a collection is read before it is used again.
+    pub fn renew_collection(&self, ns: &str) {
+        self.collections.renew(ns);
+    }
+    /// All of it is read again: what is known may be wrong, not only old.
     pub fn forget_collection(&self, ns: &str) {
         self.collections.forget(ns);
     }

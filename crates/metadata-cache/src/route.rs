@@ -138,7 +138,7 @@ impl MetadataCache {
         let sharded = !is_internal(ns.db()) || ns.as_str() == "config.system.sessions";
         let (ticket, table) = match sharded {
             true => {
-                let (ticket, KnownCollection(table)) = self.collections.get(ns.as_str()).await?;
+                let (ticket, KnownCollection(table)) = self.table(ns.as_str()).await?;
                 (ticket, table)
             }
             false => (0, None),
@@ -155,6 +155,7 @@ impl MetadataCache {
     }
     /// A shard has sent somebody away from the collection.
     pub fn collection_is_stale(&self, route: &Route, wanted: Option<ChunkVersion>) {
+        self.refreshes.stale.inc();
         self.collections.stale(route.ns.as_str(), route.ticket, wanted);
     }
     /// A shard has sent somebody away from the database.

@@ -66,9 +66,13 @@ where
         Shelf(Arc::new(Inner { env, fetch, state: Mutex::new(state) }))
     }
 
+    /// The table of a name, where nobody has to be waited for.
+    pub(crate) fn fresh(&self, name: &str) -> Option<(Ticket, T)> {
+        lock(&self.0.state).cache.fresh(name)
+    }
     /// The table of a name, as fresh as anybody has asked for.
     pub(crate) async fn get(&self, name: &str) -> Result<(Ticket, T)> {
-        if let Some(fresh) = lock(&self.0.state).cache.fresh(name) {
+        if let Some(fresh) = self.fresh(name) {
             return Ok(fresh);
         }
         let turn = Notify::new();
@@ -104,6 +108,10 @@ where
     /// A shard has sent somebody away who used the table with this ticket.
     pub(crate) fn stale(&self, name: &str, ticket: Ticket, wanted: Option<T::Version>) {
         self.feed(Event::Stale { name: name.to_owned(), ticket, wanted });
+    }
+    /// Whoever asks from now on is told how it is now.
+    pub(crate) fn renew(&self, name: &str) {
+        self.feed(Event::Renew { name: name.to_owned() });
     }
     pub(crate) fn forget(&self, name: &str) {
         self.feed(Event::Forget { name: name.to_owned() });

@@ -73,6 +73,7 @@ impl Router {
         registry.asked("security", self, |router, to| router.logins.counts.collect(to));
         registry.asked("metrics.commands", self, |router, to| router.registry.collect(to));
         registry.asked("metrics.cursor", self, |router, to| router.cursors.stats().collect(to));
+        registry.asked("shardingStatistics.catalogCache", self, |router, to| router.catalog.collect(to));
         registry.asked("metrics.tls", self, |router, to| pando_logins::status::collect(&router.logins, to));
     }
     /// What whoever asks may do; `None` where nobody has to log in.

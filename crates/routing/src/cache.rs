@@ -45,7 +45,9 @@ pub enum Event<N, T: Cached> {
     Cancel { token: Token, name: N },
     /// What came of [`Action::Fetch`].
     Fetched { name: N, attempt: u64, result: Result<T, Failure> },
-    /// Nothing is known of it any more.
+    /// What is known may be old: whoever asks from now on waits until the config servers have said what has changed.
+    Renew { name: N },
+    /// Nothing is known of it any more: all of it is read again.
     Forget { name: N },
 }
 
@@ -161,6 +163,11 @@ impl<N: Ord + Clone, T: Cached> Cache<N, T> {
             Event::Cancel { token, name } => {
                 if let Some(e) = self.entries.get_mut(&name) {
                     e.waiting.retain(|(t, _)| *t != token);
+                }
+            }
+            Event::Renew { name } => {
+                if let Some(e) = self.entries.get_mut(&name) {
+                    e.told += u64::from(!broken(Mutant::RenewalIsNotWaitedFor));
                 }
             }
             Event::Forget { name } => {

@@ -22,10 +22,12 @@ pub enum Mutant {
     TornIsNotReadAnew,
     /// Waiting callers are forgotten when a refresh fails.
     FailureAnswersNobody,
+    /// Whoever has a table renewed is given the one that was there.
+    RenewalIsNotWaitedFor,
 }
 
 impl Mutant {
-    pub const ALL: [Mutant; 9] = [
+    pub const ALL: [Mutant; 10] = [
         Mutant::NewerSenderIsBelieved,
         Mutant::GenerationIsNotCompared,
         Mutant::WriteInSection,
@@ -35,6 +37,7 @@ impl Mutant {
         Mutant::LateAnswerIsTaken,
         Mutant::TornIsNotReadAnew,
         Mutant::FailureAnswersNobody,
+        Mutant::RenewalIsNotWaitedFor,
     ];
 }
 

@@ -99,6 +99,8 @@ struct World {
     losses: u8,
     /// Shards that forget what they know, as by a start.
     restarts: u8,
+    /// Clients that want to know how it is now.
+    renewals: u8,
 }
 
 const NAME: u8 = 0;
@@ -109,6 +111,7 @@ struct Limits {
     drops: u8,
     losses: u8,
     restarts: u8,
+    renewals: u8,
 }
 
 impl World {
@@ -124,6 +127,7 @@ impl World {
             drops: limits.drops,
             losses: limits.losses,
             restarts: limits.restarts,
+            renewals: limits.renewals,
         }
     }
 
@@ -228,7 +232,15 @@ impl World {
         let mut out = Vec::new();
         for i in 0..2 {
             match self.clients[i] {
-                Client::Idle => out.push(self.ask(i, Table { generation: 0, major: 0, owner: 0 }, limits)?),
+                Client::Idle => {
+                    out.push(self.ask(i, Table { generation: 0, major: 0, owner: 0 }, limits)?);
+                    if self.renewals > 0 {
+                        let mut w = self.clone();
+                        w.renewals -= 1;
+                        w.feed(Event::Renew { name: NAME }, limits)?;
+                        out.push(w.ask(i, self.truth, limits)?);
+                    }
+                }
                 Client::Has(ticket, table) => out.push(self.send(i, ticket, table, limits)?),
                 Client::Waits(_) | Client::Done => {}
             }
@@ -345,7 +357,7 @@ fn explore(limits: &Limits, most: usize) -> Result<usize, String> {
     Ok(seen.len())
 }
 
-const PLAIN: Limits = Limits { moves: 2, drops: 1, losses: 1, restarts: 1 };
+const PLAIN: Limits = Limits { moves: 2, drops: 1, losses: 1, restarts: 1, renewals: 1 };
 
 #[test]
 fn nobody_is_answered_by_who_does_not_own_the_key() {
@@ -357,13 +369,13 @@ fn nobody_is_answered_by_who_does_not_own_the_key() {
 #[ignore = "a minute or more"]
 fn the_whole_space() {
     let most = std::env::var("MODEL_STATES").ok().and_then(|n| n.parse().ok()).unwrap_or(2_000_000);
-    let wide = Limits { moves: 3, drops: 2, losses: 2, restarts: 2 };
+    let wide = Limits { moves: 3, drops: 2, losses: 2, restarts: 2, renewals: 2 };
     println!("{} states", explore(&wide, most).unwrap());
 }
 
 #[test]
 fn every_rule_that_is_switched_off_is_missed() {
-    let failing = Limits { moves: 0, drops: 0, losses: 3, restarts: 0 };
+    let failing = Limits { moves: 0, drops: 0, losses: 3, restarts: 0, renewals: 0 };
     for mutant in Mutant::ALL {
         let found = mutants::with(Some(mutant), || {
             explore(&PLAIN, 400_000).and_then(|_| explore(&failing, 400_000)).err()

@@ -50,7 +50,7 @@ async fn fill_and_rename(
         b.str("_shardsvrRenameCollection", tmp.coll()).str("to", into.as_str()).bool("dropTarget", true);
     })
     .await?;
-    w.router.catalog.forget_collection(into.as_str());
+    w.router.catalog.renew_collection(into.as_str());
     Ok(())
 }
 

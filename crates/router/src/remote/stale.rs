@@ -84,7 +84,7 @@ impl Tries {
             }
             Stale::Collection { ns, .. } => {
                 self.elsewhere = true;
-                shards.catalog.forget_collection(&ns);
+                shards.catalog.renew_collection(&ns);
             }
         }
         if let (Some(transaction), Some(lsid)) = (op::transaction(ctx), ctx.lsid) {

@@ -106,6 +106,7 @@ impl ReplicaSetAware for Transactions {
         roles.maintenance.yield_prepared();
         if let Some(sharding) = &roles.sharding {
             sharding.donations.end_all();
+            sharding.forget_donor_times();
         }
     }
 }

@@ -9,6 +9,7 @@
 //! In memory, on a primary: whoever becomes primary gives the migration up. All that is given is numbered, so that an answer that is lost can
 //! be asked for again, and goes to one receiver.
 
+use super::statistics::ShardingStatistics;
 use crate::sessions::LogicalSessions;
 use crate::sessions::moving::{History, MovingHistory};
 use pando_access::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
@@ -30,6 +31,7 @@ pub(crate) struct Donations {
     /// Almost always there are none, and every write asks.
     any: AtomicBool,
     all: Mutex<Vec<Arc<Donation>>>,
+    counts: Arc<ShardingStatistics>,
 }
 
 /// One range, and what its recipient has not been given yet.
@@ -41,6 +43,7 @@ pub(crate) struct Donation {
     history: Mutex<Option<MovingHistory>>,
     /// Indexes or options are others than those that the recipient has made.
     redefined: AtomicBool,
+    counts: Arc<ShardingStatistics>,
 }
 
 /// Records that the range had when it was recorded first.
@@ -65,6 +68,9 @@ fn not_known(id: Uuid) -> Error {
 }
 
 impl Donations {
+    pub(crate) fn new(counts: Arc<ShardingStatistics>) -> Donations {
+        Donations { counts, ..Donations::default() }
+    }
     fn all(&self) -> MutexGuard<'_, Vec<Arc<Donation>>> {
         self.all.lock().unwrap_or_else(poisoned)
     }
@@ -85,6 +91,7 @@ impl Donations {
             copied: Mutex::default(),
             history: Mutex::default(),
             redefined: AtomicBool::new(false),
+            counts: self.counts.clone(),
         });
         let mut all = self.all();
         all.retain(|d| d.id != id);
@@ -183,6 +190,8 @@ impl Donation {
                 let (docs, taken) = maintenance.documents_of(ns, uuid, &turn, bytes)?;
                 left.drain(..taken);
                 if !docs.is_empty() || left.is_empty() {
+                    self.counts.docs_given.add(docs.len() as u64);
+                    self.counts.bytes_given.add(docs.iter().map(|d| d.byte_len() as u64).sum());
                     (*told, *last) = (number, docs);
                     break;
                 }

@@ -18,6 +18,9 @@ impl Sharding {
     pub(crate) async fn learn(&self, ctx: &OpCtx) {
         let refusals = ctx.take_refusals::<Why>();
         for why in refusals.iter().take(limits::SHARD_REFRESHES_PER_OP_MAX) {
+            if let Why::RefreshCollection(_) = &**why {
+                self.statistics.stale.inc();
+            }
             let learning = async {
                 match &**why {
                     Why::RefreshCollection(ns) => self.refresh(ns, ctx).await,
@@ -116,7 +119,7 @@ impl Sharding {
         let catalog = &self.cluster()?.catalog;
         loop {
             let asking = self.metadata.ask(ns);
-            catalog.forget_collection(ns.as_str());
+            catalog.renew_collection(ns.as_str());
             let table = catalog.collection(ns.as_str(), None).await?;
             if self.take_over(asking, ns, table).await? {
                 return Ok(());
@@ -135,7 +138,7 @@ impl Sharding {
     pub(crate) fn forget(&self, ns: &Namespace) {
         // The catalog first: who asks it after the other has forgotten is told nothing of before.
         if let Ok(cluster) = self.cluster() {
-            cluster.catalog.forget_collection(ns.as_str());
+            cluster.catalog.renew_collection(ns.as_str());
         }
         self.metadata.forget(ns);
     }

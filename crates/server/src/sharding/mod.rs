@@ -11,6 +11,7 @@
 //! * [`fences`] — what a shard remembers of definitions that others coordinate, so that late commands do nothing;
 //! * [`donations`], [`receptions`] — ranges that move away from here, and here;
 //! * [`deletions`] — ranges that are to be deleted are taken up by a workflow;
+//! * [`statistics`] — what migrations have done here, and what they cost;
 //! * [`vector_clock`] — of which times this shard has heard, for the next primary;
 //! * [`time_keys`] — the keys that the cluster's times are signed with;
 //! * [`ddl_locks`] — one definition at a time for each name.
@@ -29,6 +30,7 @@ mod name_locks;
 pub(crate) mod receptions;
 pub(crate) mod sections;
 pub(crate) mod shard_key_indexes;
+pub(crate) mod statistics;
 pub(crate) mod time_keys;
 mod vector_clock;
 
@@ -46,7 +48,6 @@ use pando_monitor::ReadPreference;
 use pando_routing::ShardId;
 use pando_rpc::{Bounds, Gossip, Options, Pool, Retry, Sequence};
 use pando_shard::{FilteringMetadata, ShardIdentity};
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 /// What makes a step of a coordinator on this node: it needs parts of the server that know of this one.
@@ -61,8 +62,8 @@ pub(crate) struct Sharding {
     pub(crate) donations: Arc<donations::Donations>,
     pub(crate) receptions: receptions::Receptions,
     pub(crate) moving_databases: moving_databases::MovingDatabases,
-    /// Documents of ranges that were other shards', since the start.
-    pub(crate) deleted_orphans: AtomicU64,
+    pub(crate) statistics: Arc<statistics::ShardingStatistics>,
+    donor_times: statistics::DonorTimes,
     /// Of names in whose definitions this shard takes part.
     pub(crate) part_locks: ddl_locks::DdlLocks,
     steps: OnceLock<OwnSteps>,
@@ -85,15 +86,17 @@ pub(crate) struct Cluster {
 impl Sharding {
     /// `options` are those of calls to other nodes.
     pub(crate) fn new(env: &Env, options: Options, metadata: Arc<FilteringMetadata>) -> Sharding {
+        let statistics = Arc::<statistics::ShardingStatistics>::default();
         Sharding {
             env: env.clone(),
             options,
             metadata,
             ddl_locks: Default::default(),
-            donations: Arc::default(),
+            donations: Arc::new(donations::Donations::new(statistics.clone())),
             receptions: Default::default(),
             moving_databases: Default::default(),
-            deleted_orphans: AtomicU64::new(0),
+            statistics,
+            donor_times: Default::default(),
             part_locks: Default::default(),
             steps: OnceLock::new(),
             cached: OnceLock::new(),

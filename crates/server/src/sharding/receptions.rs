@@ -34,12 +34,14 @@ impl Receptions {
             _ => T::default(),
         }
     }
-    /// Another one is forgotten.
-    pub(crate) fn begin(&self, id: Uuid) {
+    /// Another one is forgotten; whether it is a new one.
+    pub(crate) fn begin(&self, id: Uuid) -> bool {
         let mut lock = self.lock();
-        if lock.as_ref().is_none_or(|(of, _)| *of != id) {
+        let is_new = lock.as_ref().is_none_or(|(of, _)| *of != id);
+        if is_new {
             *lock = Some((id, Reception::default()));
         }
+        is_new
     }
     /// Another receiver begins from the start; 117 while another range is received.
     fn of_receiver(&self, id: Uuid, receiver: i64, look: impl FnOnce(&mut Reception) -> u64) -> Result<u64> {

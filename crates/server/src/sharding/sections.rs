@@ -8,6 +8,7 @@
 //! takes its first write.
 
 use super::Sharding;
+use super::statistics::migration_of;
 use pando_access::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
 use pando_access::{Collection, InternalCollections, LogAs, Maintenance, Uninterrupted, WriteOp, WriteUnit};
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result};
@@ -133,8 +134,12 @@ impl SectionObserver {
     }
     fn written(&self, unit: &mut WriteUnit, coll: &Collection, doc: &RawDoc) {
         let Some(sharding) = self.0.upgrade().filter(|_| coll.ns.as_str() == COLLECTION) else { return };
+        let migration = migration_of(doc).filter(|_| !unit.is_applying());
         if let Some((of, section)) = said_by(doc) {
-            unit.after_commit(move |_| sharding.metadata.enter(&of, section));
+            unit.after_commit(move |_| {
+                sharding.metadata.enter(&of, section);
+                migration.iter().for_each(|id| sharding.donor_enters(*id));
+            });
         }
     }
 }
@@ -152,8 +157,12 @@ impl OpObserver for SectionObserver {
         let Some(sharding) = self.0.upgrade().filter(|_| e.coll.ns.as_str() == COLLECTION) else {
             return Ok(());
         };
+        let migration = migration_of(e.old).filter(|_| !unit.is_applying());
         if let Some((of, _)) = said_by(e.old) {
-            unit.after_commit(move |_| sharding.section_ended(&of));
+            unit.after_commit(move |_| {
+                sharding.section_ended(&of);
+                migration.iter().for_each(|id| sharding.donor_leaves(*id));
+            });
         }
         Ok(())
     }

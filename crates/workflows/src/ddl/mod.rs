@@ -148,7 +148,8 @@ pub(crate) fn timestamp_at(doc: &RawDoc, name: &str) -> Option<Timestamp> {
         _ => None,
     }
 }
-pub(crate) fn uuid_at(doc: &RawDoc, name: &str) -> Option<Uuid> {
+/// A UUID among the fields of a document.
+pub fn uuid_at(doc: &RawDoc, name: &str) -> Option<Uuid> {
     match doc.get(name)? {
         Value::Binary { subtype: 4, bytes } => Uuid::from_slice(bytes),
         _ => None,

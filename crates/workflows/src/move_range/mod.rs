@@ -29,7 +29,7 @@ pub const RECORD: &str = "recordRange";
 pub const NUMBER: &str = "numberMigration";
 /// ─► `{moved}`: who owns the range, as the config servers say.
 pub const RESOLVE: &str = "resolveMigration";
-/// Nothing is recorded any more, and what this node knows of who owns what is not of before.
+/// With `committed`: nothing is recorded any more, and what this node knows of who owns what is not of before.
 pub const LET_GO: &str = "letGoOfRange";
 
 /// The recipient is told while the section goes.
@@ -185,7 +185,10 @@ impl MoveRange {
             Phase::Commit => self.commit(out),
             Phase::Committed | Phase::Aborted => {
                 self.step = Step::LettingGo;
-                self.own(LET_GO, Retry::Always, out);
+                let mut b = self.migration.command(LET_GO);
+                self.migration.append(&mut b);
+                b.bool("committed", self.phase == Phase::Committed);
+                out.call(SLOT, Target::Own, b.finish(), Retry::Always);
             }
             Phase::Over => {}
         }

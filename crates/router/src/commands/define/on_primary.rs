@@ -56,7 +56,7 @@ impl OnPrimary<'_> {
             envelope::append(&mut b, ctx, req, kind, &route.primary_of_database());
             let done = router.call_primary(ctx, &route.db.primary, &b.finish(), self.retry).await;
             // Whatever came of it, what is known of the collection is of before.
-            router.catalog.forget_collection(self.ns.as_str());
+            router.catalog.renew_collection(self.ns.as_str());
             match done.map_err(Error::from) {
                 Err(e) if tries.again(router, ctx, &route, &e).await => {}
                 done => return done.map(|answer| answer.reply),

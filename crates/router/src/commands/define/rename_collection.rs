@@ -39,7 +39,7 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     };
     let done = on.run_with(router, ctx, &within, arguments).await;
     for ns in [&from, &to] {
-        router.catalog.forget_collection(ns.as_str());
+        router.catalog.renew_collection(ns.as_str());
     }
     match done {
         Ok(reply) => Ok(handed_on(&reply)),

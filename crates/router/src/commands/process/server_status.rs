@@ -50,13 +50,7 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
         });
     }
     if wanted("shardingStatistics") {
-        let (databases, collections) = router.catalog.known();
-        b.doc("shardingStatistics", |d| {
-            d.doc("catalogCache", |d| {
-                d.i64("numDatabaseEntries", databases as i64);
-                d.i64("numCollectionEntries", collections as i64);
-            });
-        });
+        b.doc("shardingStatistics", |d| router.instance.registry.section("shardingStatistics").append_to(d));
     }
     Ok(r)
 }

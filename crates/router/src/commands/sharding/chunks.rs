@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// The collection as it is now: nobody changes chunks by what was known some time ago.
 async fn fresh(router: &Router, ns: &Namespace) -> Result<(Route, Arc<RoutingTable>)> {
-    router.catalog.forget_collection(ns.as_str());
+    router.catalog.renew_collection(ns.as_str());
     let route = router.catalog.route(ns).await?;
     match route.table.clone() {
         Some(table) => Ok((route, table)),
@@ -133,7 +133,7 @@ async fn to_shard(
 ) -> Result<DocBuf> {
     b.str("$db", "admin");
     let done = router.call_primary(ctx, shard, &b.finish(), Retry::Idempotent).await;
-    router.catalog.forget_collection(ns.as_str());
+    router.catalog.renew_collection(ns.as_str());
     Ok(done?.reply)
 }
 
@@ -215,7 +215,7 @@ pub(in crate::commands) async fn move_range(router: &Router, ctx: &OpCtx, req: R
         ForceJumbo::Manual.append(&mut b);
     }
     let done = on_config::send(router, ctx, b, Retry::Idempotent).await;
-    router.catalog.forget_collection(ns.as_str());
+    router.catalog.renew_collection(ns.as_str());
     done.map(|reply| handed_on(&reply))
 }
 

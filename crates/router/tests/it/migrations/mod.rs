@@ -10,6 +10,7 @@ mod readers;
 mod refine_shard_key;
 mod rename;
 mod secondaries;
+mod statistics;
 mod transactions;
 mod versions;
 

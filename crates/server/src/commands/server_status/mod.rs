@@ -14,6 +14,7 @@ mod mem;
 mod oplog_truncation;
 mod register;
 mod repl;
+mod sharding;
 mod storage_engine;
 mod traffic_recording;
 mod two_phase_commit_coordinator;
@@ -30,6 +31,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             "auditLog" => server.instance.audit().is_none(),
             "repl" => !server.replication.member.is_replicated(),
             "encryptionAtRest" => encryption_at_rest::is_absent(server),
+            "sharding" | "shardingStatistics" => sharding::is_absent(server),
             _ => false,
         };
         if wanted(section.name) && !absent {
@@ -87,6 +89,8 @@ const SECTIONS: &[Section] = &[
     Section::of("readConcernCounters"),
     Section::with("repl", repl::append),
     Section::with("security", |server, d| pando_logins::status::append(&server.logins, d)),
+    Section::with("sharding", sharding::append),
+    Section::of("shardingStatistics"),
     Section::of("storageEngine"),
     Section::of("trafficRecording"),
     Section::with("transactions", |server, d| server.statistics.transactions.append_last(d)),

@@ -24,6 +24,7 @@ impl Server {
         section("logicalSessionRecordCache", |s, to| s.sessions.collect_metrics(to));
         section("oplogTruncation", oplog_truncation::collect);
         section("security", |s, to| s.logins.counts.collect(to));
+        section("shardingStatistics", |s, to| s.sharding.iter().for_each(|s| s.collect(to)));
         section("storageEngine", storage_engine::collect);
         section("trafficRecording", traffic_recording::collect);
         section("transactions", |s, to| {

@@ -6,7 +6,6 @@ use pando_base::{Error, ErrorCode, Result, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder};
 use pando_command::Param;
 use pando_workflows::migration::{self, Migration};
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// `{delayMs, pauseMs}`.
@@ -97,7 +96,7 @@ pub(super) async fn delete_some(ddl: &Ddl<'_>, migration: &Migration) -> Result<
         Err(e) if e.code == ErrorCode::NamespaceNotFound => 0,
         Err(e) => return Err(e),
     };
-    ddl.sharding.deleted_orphans.fetch_add(deleted as u64, Relaxed);
+    ddl.sharding.statistics.deleted.add(deleted as u64);
     let mut b = DocBuilder::new();
     let most = Duration::from_millis(limits::RANGE_DELETION_REST_MS_MAX.into());
     // Where nobody asks for anything nobody is kept waiting.

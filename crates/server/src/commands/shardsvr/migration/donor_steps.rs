@@ -65,6 +65,7 @@ pub(super) async fn look(ddl: &Ddl<'_>, migration: &Migration, body: &RawDoc) ->
 /// meanwhile waits, too.
 pub(super) async fn record(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
     let range = range::by_index(ddl, migration)?;
+    ddl.sharding.donor_begins(migration.id);
     record_in(ddl, migration, range).await?;
     ddl.sharding.donations.of(migration.id)?.begin_copy(&ddl.server.upkeep.maintenance)?;
     Ok(DocBuf::default())
@@ -88,6 +89,7 @@ pub(in crate::commands::shardsvr) async fn record_in(
 }
 
 pub(super) fn number(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
+    ddl.sharding.donor_commits(migration.id);
     let at = ddl.server.replication.note("a range moves", migration.ns.as_str())?;
     let mut b = DocBuilder::new();
     b.timestamp("timestamp", at);
@@ -95,7 +97,9 @@ pub(super) fn number(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
 }
 
 /// Who owns what is asked for anew. It is forgotten only where nobody answers: transactions that are open could not go on.
-pub(super) async fn let_go(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
+pub(super) async fn let_go(ddl: &Ddl<'_>, migration: &Migration, body: &RawDoc) -> Result<DocBuf> {
+    let committed = body.get("committed").is_some_and(|v| v.is_truthy());
+    ddl.sharding.donor_decides(migration.id, committed);
     ddl.sharding.donations.end(migration.id);
     if ddl.sharding.refresh_anew(&migration.ns).await.is_err() {
         ddl.sharding.forget(&migration.ns);

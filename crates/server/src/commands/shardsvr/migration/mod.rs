@@ -47,7 +47,7 @@ pub(in crate::commands) async fn step(ddl: &Ddl<'_>, step: &str, body: &RawDoc) 
         donor::RECORD => donor_steps::record(ddl, &m).await,
         donor::NUMBER => donor_steps::number(ddl, &m),
         donor::RESOLVE | recipient::RESOLVE => range::resolve(ddl, &m).await,
-        donor::LET_GO => donor_steps::let_go(ddl, &m).await,
+        donor::LET_GO => donor_steps::let_go(ddl, &m, body).await,
         recipient::PREPARE => recipient_steps::prepare(ddl, &m).await,
         recipient::MAKE => recipient_steps::make_collection(ddl, &m).await,
         recipient::CLONE => recipient_steps::copy(ddl, &m, body).await,

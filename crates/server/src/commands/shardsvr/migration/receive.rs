@@ -45,7 +45,9 @@ pub(in crate::commands) async fn start(server: &Server, ctx: &OpCtx, req: Reques
     }
     let state = b.finish();
     // Before the first step, which looks for it.
-    ddl.sharding.receptions.begin(wanted.id);
+    if ddl.sharding.receptions.begin(wanted.id) {
+        ddl.sharding.statistics.recipient_started.inc();
+    }
     let instance = ctx.interruptible(host.start(migration::RECIPIENT, &state)).await??;
     let (sharding, id) = (ddl.sharding.clone(), wanted.id);
     ctx.env().spawn("migration recipient", async move {

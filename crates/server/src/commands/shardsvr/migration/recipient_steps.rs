@@ -164,6 +164,9 @@ impl<'a> Asking<'a> {
         let (gone, written) = (documents(&reply, "deleted"), documents(&reply, "reload"));
         self.put(&written, &gone).await?;
         receptions.has_changed(self.migration.id, number);
+        let counts = &self.ddl.sharding.statistics;
+        counts.docs_caught_up.add(written.len() as u64);
+        counts.bytes_caught_up.add(written.iter().map(|d| d.byte_len() as u64).sum());
         let Helped { things, more } = self.learn().await?;
         let helped = Helped { things: things + gone.len() + written.len(), more };
         receptions.steady(self.migration.id, helped.is_little());
@@ -184,6 +187,8 @@ pub(super) async fn copy(ddl: &Ddl<'_>, migration: &Migration, body: &RawDoc) ->
         let docs = documents(&asking.turn("_migrateClone", number).await?, "objects");
         asking.put(&docs, &[]).await?;
         receptions.has_copied(migration.id, number, &docs);
+        ddl.sharding.statistics.docs_received.add(docs.len() as u64);
+        ddl.sharding.statistics.bytes_received.add(docs.iter().map(|d| d.byte_len() as u64).sum());
         if docs.is_empty() {
             return Ok(DocBuf::default());
         }
