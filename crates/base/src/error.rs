@@ -1,7 +1,7 @@
 //! The one error type. Its code, labels and extra fields become the reply document;
 //! nothing below the command pipeline builds replies for errors.
 
-use crate::ErrorCode;
+use crate::{ErrorCode, limits};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -34,10 +34,20 @@ impl std::ops::DerefMut for Error {
     }
 }
 
+/// What a text quotes may be as large as a document: the reply has to fit into one.
+fn bounded(text: Cow<'static, str>) -> Cow<'static, str> {
+    if text.len() <= limits::ERROR_TEXT_BYTES_MAX {
+        return text;
+    }
+    let at = text.floor_char_boundary(limits::ERROR_TEXT_BYTES_MAX);
+    Cow::Owned(format!("{}... ({} bytes more)", &text[..at], text.len() - at))
+}
+
 impl Error {
     #[cold]
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Error {
-        Error(Box::new(Inner { code, message: message.into(), labels: Vec::new(), extra: Vec::new() }))
+        let message = bounded(message.into());
+        Error(Box::new(Inner { code, message, labels: Vec::new(), extra: Vec::new() }))
     }
     /// An error that has a text and nothing else: the reply carries neither `code` nor `codeName`. Some old commands of
     /// MongoDB fail so.
@@ -101,5 +111,18 @@ impl From<std::io::Error> for Error {
             }
             _ => Error::internal(e.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_quotes_a_whole_document_is_cut() {
+        let e = Error::bad_value("\u{e4}".repeat(limits::ERROR_TEXT_BYTES_MAX));
+        assert!(e.message.len() < limits::ERROR_TEXT_BYTES_MAX + 100);
+        assert!(e.message.ends_with("... (1048576 bytes more)"), "{}", &e.message[e.message.len() - 60..]);
+        assert_eq!(Error::bad_value("short").message, "short");
     }
 }

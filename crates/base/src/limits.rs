@@ -1,11 +1,15 @@
 //! Every bound of the server, with its unit in the name and its reason beside it.
 //!
-//! A queue, batch, depth, cache or timeout elsewhere takes its number from here. Migrations have a file of their own.
+//! A queue, batch, depth, cache or timeout elsewhere takes its number from here. Some subjects have files of their own.
 
 mod migrations;
+mod replies;
+mod router;
 mod shard_metadata;
 
 pub use migrations::*;
+pub use replies::*;
+pub use router::*;
 pub use shard_metadata::*;
 
 /// Largest document a user may store (the protocol's `maxBsonObjectSize`).
@@ -786,15 +790,5 @@ pub const ROUTER_CALL_MS: u64 = 86_400_000;
 pub const ROUTER_CALL_GRACE_MS: u64 = 1_000;
 /// Times that an operation is routed again because shards knew better (MongoDB's).
 pub const ROUTER_STALE_TRIES_MAX: u32 = 10;
-/// Pause before it is, from the second time on, doubled each time up to the 256-fold: shards learn, and refuse a write that met the end of a move thrice.
+/// Pause before it is, from the second time on, doubled up to the 256-fold: shards learn, and refuse a write that met the end of a move thrice.
 pub const ROUTER_STALE_PAUSE_MS: u64 = 3;
-/// Documents that a shard sends in the first batch of one that is merged with others, where the client says nothing.
-pub const ROUTER_FIRST_BATCH_DOCS: u64 = 101;
-/// Bytes of documents that a router keeps ready of one shard's part of a merged stream before it asks for no more of them.
-pub const ROUTER_READ_AHEAD_BYTES: usize = 32 << 20;
-/// Milliseconds that a router has shards wait at a time while it merges their changes: silent ones keep events of others so long.
-pub const ROUTER_WATCH_SLICE_MS: i64 = 100;
-/// Bytes of events that a router holds of a shard and asks it for more, to learn that nothing comes before what others have sent.
-pub const ROUTER_WATCH_AHEAD_BYTES: usize = 64 << 10;
-/// Writes without the shard key look for a document and write it; so many times another writer may come in between.
-pub const ROUTER_WRITE_WITHOUT_KEY_TRIES_MAX: u32 = 10;

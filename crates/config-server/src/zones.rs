@@ -157,6 +157,10 @@ impl CatalogManager {
                 return Err(Error::bad_value(format!("The field '{what}' cannot be empty")));
             }
         }
+        if zone.is_some() {
+            ShardKey::check_size(min)?;
+            ShardKey::check_size(max)?;
+        }
         if key(min) >= key(max) {
             return Err(Error::failed_to_parse(format!("min: {min} should be less than max: {max}")));
         }

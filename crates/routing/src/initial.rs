@@ -1,6 +1,7 @@
 //! Which chunks a collection begins with (SH-KEY-3).
 
 use crate::chunk::{Chunk, Owner};
+use crate::presplit;
 use crate::shard_id::ShardId;
 use crate::shard_key::ShardKey;
 use crate::split;
@@ -20,6 +21,8 @@ pub struct Beginning<'a> {
     pub is_empty: bool,
     /// How many chunks a hashed collection is cut into; two for each shard where nobody says.
     pub chunks: Option<usize>,
+    /// Each zone is cut at hashes (`presplitHashedZones`).
+    pub presplit: bool,
     pub zones: &'a Zones,
     /// Shards of each zone.
     pub of_zone: &'a BTreeMap<String, Vec<ShardId>>,
@@ -28,8 +31,29 @@ pub struct Beginning<'a> {
 }
 
 impl Beginning<'_> {
+    /// Whether it can begin so.
+    ///
+    /// # Errors
+    /// 72 where chunks are counted of a key without a hash to cut at, or of documents that are there; those of [`presplit::check`].
+    pub fn check(&self) -> Result<()> {
+        if self.chunks.is_some() && !(self.key.is_hashed() && self.is_empty) {
+            let text = "numInitialChunks is only supported when the collection is empty and has a hashed field in the \
+                        shard key pattern";
+            return Err(Error::new(ErrorCode::InvalidOptions, text));
+        }
+        if self.chunks.is_some() && !self.key.begins_hashed() && !self.presplit {
+            let text = "When the prefix of the hashed shard key is a range field, 'numInitialChunks' can only be used when \
+                        the 'presplitHashedZones' is true";
+            return Err(Error::new(ErrorCode::InvalidOptions, text));
+        }
+        if self.presplit { presplit::check(self) } else { Ok(()) }
+    }
     /// The chunks, in the order of their keys, from `1|0` on.
     pub fn chunks(&self) -> Result<Vec<Chunk>> {
+        self.check()?;
+        if self.presplit {
+            return self.presplit();
+        }
         let may_spread = self.is_empty && !self.shards.is_empty();
         if may_spread && !self.zones.is_empty() {
             return self.by_zones();
@@ -65,6 +89,16 @@ impl Beginning<'_> {
                 let text = format!("no shard belongs to zone {}", zone.unwrap_or_default());
                 Error::new(ErrorCode::CannotCreateCollection, text)
             })
+        })
+    }
+
+    fn presplit(&self) -> Result<Vec<Chunk>> {
+        let pieces = presplit::pieces(self)?;
+        let points: Vec<DocBuf> = pieces.iter().skip(1).map(|(min, _)| min.clone()).collect();
+        let mut of_nobody = self.shards.iter().cycle();
+        self.deal(&points, |i, _, _| {
+            let owner = pieces.get(i).and_then(|(_, owner)| owner.as_ref()).or_else(|| of_nobody.next());
+            owner.cloned().ok_or_else(|| Error::internal("a piece of nobody"))
         })
     }
 

@@ -32,6 +32,7 @@ pub mod initial;
 pub mod key_range;
 pub mod mutants;
 pub mod owned;
+mod presplit;
 pub mod shard_id;
 pub mod shard_key;
 pub mod shard_set;

@@ -156,6 +156,21 @@ impl ShardKey {
             Some(_) => Err(self.no_bound(bound)),
         }
     }
+    /// Whether a bound that is to be kept is small enough: all who move a range keep and send it several times.
+    ///
+    /// # Errors
+    /// 10334
+    pub fn check_size(bound: &RawDoc) -> Result<()> {
+        if bound.byte_len() <= limits::CHUNK_BOUND_BYTES_MAX {
+            return Ok(());
+        }
+        let text = format!(
+            "a bound of {} bytes is larger than {}: nothing is cut at a shard key of that size",
+            bound.byte_len(),
+            limits::CHUNK_BOUND_BYTES_MAX
+        );
+        Err(Error::new(ErrorCode::BSONObjectTooLarge, text))
+    }
     fn no_bound(&self, bound: &RawDoc) -> Error {
         let text = format!("the bound {bound} does not fit the shard key pattern {}", self.pattern());
         Error::bad_value(text)

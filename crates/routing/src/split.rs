@@ -8,10 +8,14 @@ use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, Elem, RawDoc, Value};
 use std::cmp::Ordering;
 
-/// Bounds that cut the values of a hashed key's first field into `chunks` equal pieces, as a real server chooses them: outwards
-/// from zero where the number is even, else from half a piece beside it.
+/// Bounds that cut the values of a hashed key's first field into `chunks` equal pieces.
 pub fn hashed_points(key: &ShardKey, chunks: usize) -> Vec<DocBuf> {
-    let chunks = chunks.min(limits::INITIAL_CHUNKS_MAX);
+    let at = hashed_values(chunks.min(limits::INITIAL_CHUNKS_MAX));
+    at.into_iter().map(|n| hashed_bound(key, n)).collect()
+}
+/// Hashes that cut all of them into so many equal pieces, as a real server chooses them: outwards from zero where the number is even,
+/// else from half a piece beside it.
+pub(crate) fn hashed_values(chunks: usize) -> Vec<i64> {
     if chunks < 2 {
         return Vec::new();
     }
@@ -28,7 +32,7 @@ pub fn hashed_points(key: &ShardKey, chunks: usize) -> Vec<DocBuf> {
     }
     at.sort_unstable();
     at.dedup();
-    at.into_iter().map(|n| hashed_bound(key, n)).collect()
+    at
 }
 
 fn hashed_bound(key: &ShardKey, n: i64) -> DocBuf {
@@ -59,6 +63,7 @@ pub fn check_split(chunk: ChunkRef<'_>, key: &ShardKey, points: &[DocBuf]) -> Re
     let (mut before, mut before_doc) = (chunk.start().to_vec(), chunk.min());
     for point in points {
         check_storable(point)?;
+        ShardKey::check_size(point)?;
         let at = key.key_of_bound(point).map_err(|_| outside(point))?;
         if at.as_slice() < chunk.start() || at.as_slice() >= chunk.end() {
             return Err(outside(point));

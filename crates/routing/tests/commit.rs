@@ -54,6 +54,7 @@ fn begin(key: &ShardKey, shards: &[ShardId], is_empty: bool, chunks: Option<usiz
         primary,
         is_empty,
         chunks,
+        presplit: false,
         zones: &zones,
         of_zone: &of_zone,
         at: Timestamp::new(1, 1),
@@ -219,6 +220,7 @@ fn collections_begin_spread_where_that_can_be_known() {
             primary: &shards[0],
             is_empty: true,
             chunks,
+            presplit: false,
             zones: &zones,
             of_zone,
             at,
@@ -228,6 +230,70 @@ fn collections_begin_spread_where_that_can_be_known() {
     assert_eq!(owners(&zoned(&of_zone).unwrap()), ["s0", "s1", "s1", "s2", "s2", "s2"]);
     of_zone.remove("y");
     assert_eq!(zoned(&of_zone).unwrap_err().code, ErrorCode::CannotCreateCollection);
+}
+
+#[test]
+fn zones_are_cut_at_hashes_where_somebody_asks_for_it() {
+    let shards: Vec<ShardId> = (0..4).map(shard).collect();
+    let (compound, hashed) = (key(r#"{"x": 1, "h": "hashed", "y": 1}"#), key(r#"{"a": "hashed"}"#));
+    let range = |min: &str, max: &str, zone: &str| ZoneRange {
+        ns: "d.c".to_owned(),
+        min: doc(min),
+        max: doc(max),
+        zone: zone.to_owned(),
+    };
+    let of_zone = BTreeMap::from([
+        ("east".to_owned(), vec![shard(1), shard(2)]),
+        ("west".to_owned(), vec![shard(2), shard(3)]),
+    ]);
+    let presplit = |key: &ShardKey, ranges: &[ZoneRange], chunks: Option<usize>, is_empty: bool| {
+        let zones = Zones::new(key, ranges).unwrap();
+        Beginning {
+            key,
+            shards: &shards,
+            primary: &shards[0],
+            is_empty,
+            chunks,
+            presplit: true,
+            zones: &zones,
+            of_zone: &of_zone,
+            at: Timestamp::new(1, 1),
+        }
+        .chunks()
+    };
+    let two = [range(r#"{"x": 0}"#, r#"{"x": 10}"#, "east"), range(r#"{"x": 10}"#, r#"{"x": 20}"#, "west")];
+    // Two for each of three shards: the one of both zones has one in each.
+    let chunks = presplit(&compound, &two, None, true).unwrap();
+    let owners: Vec<&str> = chunks.iter().map(|c| c.shard.as_str()).collect();
+    assert_eq!(owners, ["s0", "s1", "s1", "s2", "s2", "s3", "s3", "s1"]);
+    assert_eq!(chunks[1].min, doc(r#"{"x": 0, "h": {"$minKey": 1}, "y": {"$minKey": 1}}"#));
+    assert!(chunks[2].min.to_string().starts_with("{ x: 0, h: -"), "{}", chunks[2].min);
+    assert_eq!(chunks[4].min, doc(r#"{"x": 10, "h": {"$minKey": 1}, "y": {"$minKey": 1}}"#));
+    let table = Store::new(&compound, chunks).table();
+    assert_eq!(table.chunks.len(), 8, "they tile all keys");
+    assert_eq!(presplit(&compound, &two, Some(60), true).unwrap().len(), 62);
+    // One zone of everything.
+    let all = [range(r#"{"a": {"$minKey": 1}}"#, r#"{"a": {"$maxKey": 1}}"#, "east")];
+    let chunks = presplit(&hashed, &all, Some(8), true).unwrap();
+    let owners: Vec<&str> = chunks.iter().map(|c| c.shard.as_str()).collect();
+    assert_eq!(owners, ["s1", "s1", "s1", "s1", "s2", "s2", "s2", "s2"]);
+    let refused = |key: &ShardKey, ranges: &[ZoneRange], is_empty: bool| {
+        presplit(key, ranges, None, is_empty).unwrap_err().code.code()
+    };
+    assert_eq!(refused(&compound, &two, false), 31387);
+    assert_eq!(refused(&compound, &[], true), 31387);
+    assert_eq!(refused(&key(r#"{"x": 1, "h": 1}"#), &two, true), 31387);
+    let half = [range(r#"{"a": {"$minKey": 1}}"#, r#"{"a": {"$numberLong": "0"}}"#, "east")];
+    assert_eq!(refused(&hashed, &half, true), 31412);
+    let within = [range(r#"{"x": 5}"#, r#"{"x": 5, "h": {"$numberLong": "7"}}"#, "east")];
+    assert_eq!(refused(&compound, &within, true), 31390);
+    let begun = [range(r#"{"x": 5, "h": {"$numberLong": "7"}}"#, r#"{"x": 6}"#, "east")];
+    assert_eq!(refused(&compound, &begun, true), 31391);
+    let nobodys = [range(r#"{"x": 5}"#, r#"{"x": 6}"#, "south")];
+    assert_eq!(
+        presplit(&compound, &nobodys, None, true).unwrap_err().code,
+        ErrorCode::CannotCreateCollection
+    );
 }
 
 /// What is left of it may be small enough; a chunk that only gets another version is as large as before.

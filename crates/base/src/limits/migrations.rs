@@ -48,3 +48,7 @@ pub const MOVE_PRIMARY_RETRY_MS: u64 = 1000;
 pub const BALANCER_ROUND_MS: u64 = 10_000;
 /// The same behind a round that has moved something (MongoDB's `balancerMigrationsThrottlingMs`).
 pub const BALANCER_PAUSE_MS: u64 = 1_000;
+/// Bytes of a bound of a chunk or a zone: a migration's document holds up to eight, and so do its commands.
+pub const CHUNK_BOUND_BYTES_MAX: usize = 1 << 20;
+/// Bytes of the document of a workflow that begins, and of what a step of its own node tells it, which the document may take in.
+pub const WORKFLOW_STATE_BYTES_MAX: usize = 6 << 20;

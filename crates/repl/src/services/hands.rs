@@ -7,6 +7,7 @@ use crate::data::Stop;
 use pando_base::codes::class;
 use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, OpTime, Result, limits};
+use pando_bson::DocBuf;
 use pando_env::{BoxFuture, Component, Env};
 use pando_workflows::{Action, LocalWrite, Outcome, Resource, Section, Target};
 use std::sync::Mutex;
@@ -64,7 +65,7 @@ impl InstanceHands<'_> {
                 }
             }
             Action::Call { to: Target::Own, body } => {
-                let said = self.store.call(&Target::Own, &body).await;
+                let said = self.store.call(&Target::Own, &body).await.and_then(check_size);
                 return said.map(Outcome::Reply).map_err(|e| self.of_others(e));
             }
             Action::Call { to, body } => return self.store.call(&to, &body).await.map(Outcome::Reply),
@@ -86,6 +87,15 @@ impl InstanceHands<'_> {
         }
         Ok(Outcome::Done)
     }
+}
+
+/// What is too large to be kept is an error of the step: that of a checkpoint would be met again for ever.
+pub(super) fn check_size(doc: DocBuf) -> Result<DocBuf> {
+    if doc.byte_len() <= limits::WORKFLOW_STATE_BYTES_MAX {
+        return Ok(doc);
+    }
+    let text = format!("{} bytes are too many for the state of an operation", doc.byte_len());
+    Err(Error::new(ErrorCode::BSONObjectTooLarge, text))
 }
 
 impl InstanceHands<'_> {

@@ -12,7 +12,7 @@
 
 use super::ReplicaSetAware;
 use super::drive::{End, drive};
-use super::hands::InstanceHands;
+use super::hands::{InstanceHands, check_size};
 use super::store::{Held, Store};
 use crate::data::Stop;
 use pando_base::panics::poisoned;
@@ -219,6 +219,7 @@ impl Host {
     /// other options.
     pub async fn start(&self, name: &str, state: &RawDoc) -> Result<Arc<Instance>> {
         let at = self.service(name)?;
+        check_size(state.to_buf())?;
         (self.services[at].restore)(state)?;
         let options = (self.services[at].options)(state);
         let join_or_add = |inner: &mut Inner| {

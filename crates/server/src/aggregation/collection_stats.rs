@@ -72,7 +72,7 @@ impl CollectionStatsStages {
         if let Some(options) = spec.elem("storageStats") {
             let coll = coll.ok_or_else(|| missing("storageStats"))?;
             let scale = options.value().as_doc().and_then(|d| d.get("scale")?.as_i64()).unwrap_or(1).max(1);
-            let stats = space_of(&self.access, coll)?;
+            let stats = space_of(&self.access, self.shard_name(), coll)?;
             // A time series goes by its own name.
             let is_series = coll.options.time_series.is_some() && coll.ns != *ns;
             b.doc("storageStats", |d| {

@@ -13,9 +13,18 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     match server.access.collection(ctx, series.as_ref().map_or(&ns, |s| &s.buckets))? {
         Some(coll) if series.is_some() => {
             let counts = server.crud.writes.open_buckets.counts(coll.uuid);
-            append_series_storage(&mut r.body, &coll, &space_of(&server.access, &coll)?, &counts, scale);
+            append_series_storage(
+                &mut r.body,
+                &coll,
+                &space_of(&server.access, None, &coll)?,
+                &counts,
+                scale,
+            );
         }
-        Some(coll) => append_storage(&mut r.body, &coll, &space_of(&server.access, &coll)?, scale),
+        Some(coll) => {
+            let shard = server.sharding.as_ref().and_then(|s| s.shard_name());
+            append_storage(&mut r.body, &coll, &space_of(&server.access, shard, &coll)?, scale)
+        }
         None => append_missing(&mut r.body),
     }
     r.body.i32("scaleFactor", scale as i32);

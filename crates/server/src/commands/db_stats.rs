@@ -25,7 +25,7 @@ pub(super) async fn run(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<
     let (scale, free) = (args.scale.unwrap_or(1), args.free_storage == Some(true));
     let definitions = server.access.definitions();
     let colls = definitions.collections(req.db);
-    let spaces = colls.iter().map(|c| space_of(&server.access, c)).collect::<Result<Vec<Space>>>()?;
+    let spaces = colls.iter().map(|c| space_of(&server.access, None, c)).collect::<Result<Vec<Space>>>()?;
     let sum = |of: fn(&Space) -> u64| spaces.iter().map(of).sum::<u64>();
     let (objects, data, storage) = (sum(|s| s.count), sum(|s| s.data), sum(|s| s.storage));
     let indexes: usize = colls.iter().map(|c| c.index_count()).sum();

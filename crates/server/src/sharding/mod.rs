@@ -14,6 +14,7 @@
 //! * [`statistics`] — what migrations have done here, and what they cost;
 //! * [`vector_clock`] — of which times this shard has heard, for the next primary;
 //! * [`time_keys`] — the keys that the cluster's times are signed with;
+//! * [`orphans`] — how many documents wait to be deleted;
 //! * [`ddl_locks`] — one definition at a time for each name.
 //!
 //! Definitions of the cluster's collections are workflows (`pando_workflows::ddl`), whose steps are in `commands/shardsvr/ddl`.
@@ -27,6 +28,7 @@ pub(crate) mod identity;
 pub(crate) mod learn;
 pub(crate) mod moving_databases;
 mod name_locks;
+pub(crate) mod orphans;
 pub(crate) mod receptions;
 pub(crate) mod sections;
 pub(crate) mod shard_key_indexes;

@@ -1,5 +1,6 @@
 //! Sizes of collections, as commands and stages tell them.
 
+use crate::sharding::orphans;
 use crate::timeseries::BucketCounts;
 use pando_access::{Access, Collection, Definitions};
 use pando_base::Result;
@@ -16,6 +17,8 @@ pub(crate) struct Space {
     pub(crate) data: u64,
     /// The same in whole pages.
     pub(crate) storage: u64,
+    /// Those of a shard that are another's.
+    pub(crate) orphans: u64,
     /// Name and estimated bytes of each ready index.
     pub(crate) indexes: Vec<(String, u64)>,
 }
@@ -31,17 +34,18 @@ fn pages(bytes: u64) -> u64 {
 }
 
 /// Of one collection.
-pub(crate) fn space_of(access: &Access, c: &Collection) -> Result<Space> {
+pub(crate) fn space_of(access: &Access, shard: Option<&str>, c: &Collection) -> Result<Space> {
     let s = access.stats_of(c)?;
     let indexes = s.index_bytes.into_iter().map(|(name, n)| (name, pages(n))).collect();
-    Ok(Space { count: s.count, data: s.bytes, storage: pages(s.storage_bytes), indexes })
+    let orphans = orphans::counted(access, shard, c)?;
+    Ok(Space { orphans, count: s.count, data: s.bytes, storage: pages(s.storage_bytes), indexes })
 }
 
 /// Bytes that a database takes: documents and an estimate of its index entries.
 pub(crate) fn database_bytes(access: &Access, definitions: &Definitions, db: &str) -> Result<u64> {
     let mut total = 0;
     for c in definitions.collections(db) {
-        let space = space_of(access, &c)?;
+        let space = space_of(access, None, &c)?;
         total += space.storage + space.index_total();
     }
     Ok(total)
@@ -92,7 +96,7 @@ fn append_space(b: &mut DocBuilder, c: &Collection, space: &Space, scale: i64) {
     let scale = scale as u64;
     let storage = space.storage;
     let index_total = space.index_total();
-    b.i32("numOrphanDocs", 0);
+    int(b, "numOrphanDocs", space.orphans);
     int(b, "storageSize", storage / scale);
     b.i32("freeStorageSize", 0);
     b.bool("capped", c.is_capped());

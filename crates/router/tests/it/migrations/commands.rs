@@ -199,3 +199,31 @@ fn move_range_by_router(to: &str) -> Document {
     command.push("min", doc! { "k": 50 });
     command
 }
+
+/// A migration keeps and sends its bounds several times over.
+#[test]
+fn nothing_is_cut_or_moved_at_a_key_that_is_too_large() {
+    run(async {
+        let (cluster, mut c) = cluster("c", 10).await;
+        let large = |letter: &str| doc! { "k": letter.repeat(3 << 20) };
+        c.ok(doc! { "addShardToZone": "s1", "zone": "z", "$db": "admin" }).await;
+        let mut zone = doc! { "updateZoneKeyRange": "test.c", "zone": "z", "$db": "admin" };
+        zone.push("min", large("x"));
+        zone.push("max", large("y"));
+        let mut split = doc! { "split": "test.c", "$db": "admin" };
+        split.push("middle", large("y"));
+        let mut away = doc! { "moveRange": "test.c", "toShard": "s1", "$db": "admin" };
+        away.push("min", large("y"));
+        for command in [zone, split, away] {
+            let (code, text) = c.err(command).await;
+            assert_eq!(code, 10334, "{}", &text[..200.min(text.len())]);
+        }
+        // What it cannot be cut at may be a key, and the shard is free for others.
+        let mut insert = doc! { "insert": "c" };
+        insert.push("documents", vec![Bson::from(large("y"))]);
+        c.ok(insert).await;
+        c.ok(doc! { "moveRange": "test.c", "toShard": "s1", "min": { "k": 5 }, "$db": "admin" }).await;
+        assert_eq!(c.all(doc! { "find": "c" }).await.len(), 11);
+        cluster.shut_down().await;
+    });
+}

@@ -127,3 +127,40 @@ fn shards_count_what_migrations_have_done() {
         cluster.shut_down().await;
     });
 }
+
+async fn distribution(c: &mut Client) -> Vec<(String, i64, i64)> {
+    let mut all = doc! { "aggregate": 1, "cursor": {}, "$db": "admin" };
+    all.push("pipeline", vec![Bson::from(doc! { "$shardedDataDistribution": {} })]);
+    let reply = c.ok(all).await;
+    let batch = reply.get("cursor").and_then(|d| d.as_doc()?.get("firstBatch")?.as_array().map(<[Bson]>::to_vec)).unwrap();
+    let of_c =
+        batch.iter().filter_map(Bson::as_doc).find(|d| d.get("ns").and_then(Bson::as_str) == Some("test.c"));
+    let shards = of_c.and_then(|d| d.get("shards")?.as_array().map(<[Bson]>::to_vec)).unwrap();
+    let mut told: Vec<_> = shards
+        .iter()
+        .filter_map(Bson::as_doc)
+        .map(|d| {
+            let name = d.get("shardName").and_then(Bson::as_str).unwrap().to_owned();
+            (name, number(d, "numOwnedDocuments"), number(d, "numOrphanedDocs"))
+        })
+        .collect();
+    told.sort();
+    told
+}
+
+#[test]
+fn what_waits_to_be_deleted_is_told_as_orphans() {
+    run(async {
+        let (cluster, mut c) = cluster("c", 100).await;
+        let mut donor = cluster.shard(0).await;
+        donor.ok(doc! { "setParameter": 1, "orphanCleanupDelaySecs": 600, "$db": "admin" }).await;
+        let mut away = move_range("c", "s1", 60, Bson::MaxKey);
+        away.set("waitForDelete", false);
+        donor.ok(away).await;
+        let told = distribution(&mut c).await;
+        assert_eq!(told, [("s0".to_owned(), 60, 40), ("s1".to_owned(), 40, 0)]);
+        let stats = donor.ok(doc! { "collStats": "c" }).await;
+        assert_eq!((number(&stats, "count"), number(&stats, "numOrphanDocs")), (100, 40));
+        cluster.shut_down().await;
+    });
+}

@@ -4,7 +4,7 @@ use crate::commands::prelude::*;
 use crate::commands::shardsvr::ddl::Ddl;
 use crate::commands::shardsvr::ddl::create_collection::Wanted;
 use pando_base::{Timestamp, Uuid, limits};
-use pando_bson::fields::wrong_type;
+use pando_bson::fields::{safe_i64, wrong_type};
 use pando_command::request::missing;
 use pando_routing::ShardKey;
 use pando_workflows::create_collection;
@@ -28,7 +28,7 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
                     field by declaring an additional (non-hashed) unique index on the field.";
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
-    let chunks = body.get("numInitialChunks").and_then(|v| v.as_i64()).filter(|n| *n != 0);
+    let chunks = body.get("numInitialChunks").and_then(|v| safe_i64(&v)).filter(|n| *n != 0);
     let too_many = |n: &i64| *n < 0 || *n > limits::INITIAL_CHUNKS_MAX as i64;
     if chunks.as_ref().is_some_and(too_many) {
         let text =
@@ -44,7 +44,8 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     server.upkeep.admission.before_write(ctx).await?;
     let makes_index = flag("implicitlyCreateIndex") != Some(false);
     let chunks = chunks.map(|n| n as usize);
-    let wanted = Wanted { ns, key, unique, chunks, collation, makes_index };
+    let presplit = flag("presplitHashedZones") == Some(true);
+    let wanted = Wanted { ns, key, unique, chunks, presplit, collation, makes_index };
     let (ns, request) = (wanted.ns.as_str(), wanted.to_request());
     let result = Ddl::new(server, ctx)?.coordinate(ns, create_collection::OPERATION, &request).await?;
     let mut r = Reply::new();

@@ -1,12 +1,11 @@
 //! `_shardsvrGetStatsForBalancing {collections: [{ns, UUID}], scaleFactor}`: how much this shard has of them, without what is to be deleted.
 
 use super::ddl::Ddl;
-use super::migration::range_of;
 use crate::commands::prelude::*;
-use pando_base::{Uuid, limits};
+use crate::sharding::orphans;
+use pando_base::Uuid;
 use pando_command::request::missing;
-use pando_storage::ReadAt;
-use pando_workflows::migration::{self, Migration};
+use pando_workflows::migration::Migration;
 
 /// `{stats: [{namespace, collSize}]}`; zero for what is not here.
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -14,8 +13,7 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let wanted = req.body.get("collections").and_then(|v| v.as_array());
     let wanted = wanted.ok_or_else(|| missing(req.name, "collections"))?;
     let scale = req.body.get("scaleFactor").and_then(|v| v.as_i64()).unwrap_or(1).max(1);
-    let tasks = ddl.server.access.internal_collections().all(&migration::deletions(), ReadAt::Latest)?;
-    let tasks: Vec<Migration> = tasks.iter().filter_map(|task| Migration::parse(task)).collect();
+    let tasks = orphans::tasks(&server.access, ddl.own_id().as_str())?;
     let mut sizes = Vec::new();
     for one in wanted.iter().filter_map(|e| e.value().as_doc()) {
         let ns = one.get("ns").and_then(|v| v.as_str()).ok_or_else(|| missing(req.name, "ns"))?;
@@ -43,12 +41,6 @@ fn owned_bytes(ddl: &Ddl<'_>, ns: &Namespace, uuid: Uuid, tasks: &[Migration]) -
     let Some(coll) = coll else { return Ok(0) };
     let stats = ddl.server.access.stats_of(&coll)?;
     let (bytes, count) = (stats.bytes as i64, stats.count as i64);
-    let mut orphans = 0;
-    for task in tasks.iter().filter(|task| task.uuid == uuid) {
-        let range = range_of(ddl, task)?;
-        let found =
-            ddl.server.upkeep.maintenance.records_in_range(&range, limits::MIGRATION_DOCUMENTS_MAX)?;
-        orphans += found.len() as i64;
-    }
+    let orphans = orphans::of_collection(&ddl.server.access, &coll, tasks)? as i64;
     Ok(bytes - bytes / count.max(1) * orphans.min(count))
 }

@@ -7,7 +7,6 @@ use crate::sharding::shard_key_indexes::serves;
 use pando_access::{Collection, Index};
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
-use pando_fleet::Shards;
 use pando_metadata_cache::Ask;
 use pando_routing::initial::Beginning;
 use pando_routing::zones::{ZoneRange, Zones};
@@ -22,6 +21,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) key: ShardKey,
     pub(crate) unique: bool,
     pub(crate) chunks: Option<usize>,
+    /// Each zone is cut at hashes.
+    pub(crate) presplit: bool,
     /// Only `{locale: "simple"}` may be given.
     pub(crate) collation: Option<&'a RawDoc>,
     /// An index over the key is made where there is none.
@@ -45,6 +46,7 @@ impl<'a> Wanted<'a> {
             key: ShardKey::parse(key)?,
             unique: flag("unique"),
             chunks: chunks.map(|n| n as usize),
+            presplit: flag("presplitHashedZones"),
             collation: request.get("collation").and_then(|v| v.as_doc()),
             makes_index: flag("implicitlyCreateIndex"),
         })
@@ -55,6 +57,9 @@ impl<'a> Wanted<'a> {
         b.raw_doc("shardKey", self.key.pattern()).bool("unique", self.unique);
         if let Some(n) = self.chunks {
             b.i64("numInitialChunks", n as i64);
+        }
+        if self.presplit {
+            b.bool("presplitHashedZones", true);
         }
         if let Some(collation) = self.collation {
             b.raw_doc("collation", collation);
@@ -78,7 +83,10 @@ impl Ddl<'_> {
                     d.uuid("collectionUUID", &uuid.0);
                 });
             }
-            None => drop(self.own_collection(wanted)?),
+            None => {
+                self.own_collection(wanted)?;
+                self.with_beginning(wanted, pando_base::Timestamp::ZERO, |b| b.check()).await?;
+            }
         }
         Ok(b.finish())
     }
@@ -104,13 +112,13 @@ impl Ddl<'_> {
         }
         let coll = self.own_collection(wanted)?;
         let coll = coll.ok_or_else(|| Error::internal("a collection was made and is not there"))?;
-        let is_empty = self.server.access.internal_collections().first(ns)?.is_none();
+        let is_empty = self.is_empty(ns)?;
         self.ensure_index(&coll, wanted, is_empty).await?;
         // The config servers are asked before: the number is above all times that they have heard of.
-        let shards = self.cluster.catalog.refresh_shards().await?;
+        self.cluster.catalog.refresh_shards().await?;
         self.server.replication.await_majority(self.server.replication.last_applied()).await?;
         let at = self.server.replication.note("a collection is sharded", ns.as_str())?;
-        let chunks = self.first_chunks(wanted, is_empty, at, &shards).await?;
+        let chunks = self.with_beginning(wanted, at, |b| b.chunks()).await?;
         let coll = self.own_collection(wanted)?.unwrap_or(coll);
         let epoch = crate::object_id::new_object_id(self.ctx.env());
         let entry = entry_of(wanted, Generation { epoch, timestamp: at }, &coll, self);
@@ -200,13 +208,20 @@ impl Ddl<'_> {
         commands::create_indexes(self.server, self.ctx, request).await
     }
 
-    async fn first_chunks(
+    fn is_empty(&self, ns: &Namespace) -> Result<bool> {
+        match self.server.access.definitions().collection(ns) {
+            Some(_) => Ok(self.server.access.internal_collections().first(ns)?.is_none()),
+            None => Ok(true),
+        }
+    }
+    /// What the first chunks depend on, as it is now.
+    async fn with_beginning<T>(
         &self,
         wanted: &Wanted<'_>,
-        is_empty: bool,
         at: pando_base::Timestamp,
-        shards: &Shards,
-    ) -> Result<Vec<Chunk>> {
+        look: impl FnOnce(&Beginning<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let shards = self.cluster.catalog.refresh_shards().await?;
         let mut filter = DocBuilder::new();
         filter.str("ns", wanted.ns.as_str());
         let tags = self.cluster.catalog.read(&Ask::of("tags", filter.finish())).await?;
@@ -226,13 +241,14 @@ impl Ddl<'_> {
             key: &wanted.key,
             shards: &ids,
             primary: self.own_id(),
-            is_empty,
+            is_empty: self.is_empty(&wanted.ns)?,
             chunks: wanted.chunks,
+            presplit: wanted.presplit,
             zones: &zones,
             of_zone: &of_zone,
             at,
         };
-        beginning.chunks()
+        look(&beginning)
     }
 }
 

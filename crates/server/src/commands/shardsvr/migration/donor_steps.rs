@@ -46,6 +46,8 @@ pub(super) async fn look(ddl: &Ddl<'_>, migration: &Migration, body: &RawDoc) ->
         );
         Error::new(ErrorCode::OperationFailed, text)
     })?;
+    ShardKey::check_size(chunk.min())?;
+    ShardKey::check_size(&chunk.max())?;
     let found = Migration { uuid: table.collection.uuid, key: key.pattern().to_buf(), ..migration.clone() };
     let range = range::by_index(ddl, &found)?;
     if let Some(request) = body.get("request").as_ref().and_then(|v| v.as_doc()) {

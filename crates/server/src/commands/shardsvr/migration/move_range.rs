@@ -6,7 +6,7 @@ use crate::commands::prelude::*;
 use crate::commands::shardsvr::ddl::Ddl;
 use pando_bson::fields::{missing, safe_i64, wrong_type};
 use pando_repl::services::Instance;
-use pando_routing::ForceJumbo;
+use pando_routing::{ForceJumbo, ShardKey};
 use pando_workflows::migration::{self, Migration};
 use std::sync::Arc;
 
@@ -74,6 +74,8 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
         Some(max) => max.clone(),
         None => size::open_end(&ddl, &asked.ns, &asked.min, asked.max_bytes).await?,
     };
+    ShardKey::check_size(&asked.min)?;
+    ShardKey::check_size(&max)?;
     if asked.to == ddl.own_id().as_str() {
         let (min, ns, to) = (&asked.min, &asked.ns, &asked.to);
         let text = format!("the range [{min}, {max}) of {ns} is on shard {to} already");

@@ -1,9 +1,9 @@
 //! The range of a migration in this shard's collection, and whose it is.
 
 use super::Ddl;
-use crate::sharding::shard_key_indexes::serves;
+use crate::sharding::orphans::range_in;
 use pando_access::IndexRange;
-use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
+use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_routing::{KeyRange, RoutingTable, ShardKey};
 use pando_workflows::migration::Migration;
@@ -47,7 +47,7 @@ pub(in crate::commands::shardsvr) fn whatever_there_is(
     ddl: &Ddl<'_>,
     migration: &Migration,
 ) -> Result<IndexRange> {
-    of_collection(ddl, &migration.ns, migration.uuid, key(migration)?, &keys(migration)?)
+    range_in(&ddl.server.access, &migration.ns, migration.uuid, key(migration)?, &keys(migration)?)
 }
 /// The same before there is a migration.
 pub(super) fn bounded(
@@ -59,24 +59,8 @@ pub(super) fn bounded(
 ) -> Result<IndexRange> {
     let key = table.collection.key.clone();
     let keys = key.range(min, max)?;
-    of_collection(ddl, ns, table.collection.uuid, key, &keys)
+    range_in(&ddl.server.access, ns, table.collection.uuid, key, &keys)
 }
-fn of_collection(
-    ddl: &Ddl<'_>,
-    ns: &Namespace,
-    uuid: Uuid,
-    key: ShardKey,
-    keys: &KeyRange,
-) -> Result<IndexRange> {
-    let coll = ddl.server.access.definitions().collection(ns).filter(|c| c.uuid == uuid).cloned();
-    let coll = coll.ok_or_else(|| {
-        Error::new(ErrorCode::NamespaceNotFound, format!("there is no collection {ns} with UUID {uuid} here"))
-    })?;
-    let index = coll.ready_indexes().iter().find(|i| serves(i, &key)).map(|i| i.spec.name.clone());
-    let (start, end) = (keys.start.clone(), keys.index_end().to_vec());
-    Ok(IndexRange { ns: ns.clone(), uuid, index, key, start, end })
-}
-
 /// What the config servers say of the collection now, if it is the one that the migration is of.
 pub(super) async fn as_routed(ddl: &Ddl<'_>, migration: &Migration) -> Result<Option<Arc<RoutingTable>>> {
     ddl.sharding.refresh_anew(&migration.ns).await?;
