@@ -195,9 +195,9 @@ fn an_index_becomes_unique_on_all_shards_or_on_none() {
         delete.push("deletes", vec![Bson::from(doc! { "q": { "_id": 3 }, "limit": 0 })]);
         c.ok(delete).await;
         let told = c.ok(to("unique")).await;
-        assert_eq!(told.get("unique_new"), Some(&Bson::Bool(true)), "{told:?}");
+        assert_eq!(told.get("unique_new"), Some(&Bson::Boolean(true)), "{told:?}");
         for (_, index) in on_both(&b, "u").await {
-            assert_eq!(index.get("unique"), Some(&Bson::Bool(true)), "{index:?}");
+            assert_eq!(index.get("unique"), Some(&Bson::Boolean(true)), "{index:?}");
         }
         b.until_nothing_is_left().await;
         b.cluster.shut_down().await;
