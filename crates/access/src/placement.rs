@@ -227,6 +227,10 @@ impl Access {
         }
         found
     }
+    /// Whether its sender still knows who owns what, now that the operation is done.
+    pub fn check_still_placed(&self, ctx: &OpCtx, ns: &Namespace) -> Result<()> {
+        self.placed(ctx, ns, Kind::Write).map(drop)
+    }
     /// The same of a definition: nothing but the database's version matters.
     pub fn check_database(&self, ctx: &OpCtx, db: &str) -> Result<()> {
         self.check_database_for(ctx, db, Kind::Write)

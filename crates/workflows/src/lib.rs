@@ -15,7 +15,7 @@
 //! * [`mod@kit`] — runs a workflow straight and through every fault at every action (feature `kit`).
 //!
 //! One workflow, one folder, each with its `mutants`: [`demo`], [`drop_database`]; and those of a shard that coordinates definitions of
-//! its cluster (SH-DDL): [`create_collection`], [`drop_collection`], [`drop_sharded_database`], [`move_primary`], [`refine_shard_key`],
+//! its cluster (SH-DDL): [`coll_mod`], [`create_collection`], [`drop_collection`], [`drop_sharded_database`], [`move_primary`], [`refine_shard_key`],
 //! [`rename_collection`], which share [`ddl`]; and the two sides of a [`migration`] (SH-MIG): [`move_range`], [`receive_range`], and
 //! [`delete_range`] behind them (SH-RDEL); and what the config servers coordinate ([`configsvr`]): [`user_writes`],
 //! [`feature_version`].
@@ -30,6 +30,7 @@
 //! 5. When this node is primary no more, drop the [`Running`]: the next primary begins at the last checkpoint.
 
 pub mod action;
+pub mod coll_mod;
 pub mod configsvr;
 pub mod create_collection;
 pub mod ddl;

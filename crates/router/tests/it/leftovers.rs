@@ -635,7 +635,9 @@ fn what_a_shard_keeps_of_itself_is_nobodys_to_drop() {
                 assert_eq!(shard.err(drop).await.0, 20, "{command} of {db}");
             }
         }
-        for command in ["_shardsvrDropCollection", "_shardsvrDropCollectionParticipant"] {
+        for command in
+            ["_shardsvrDropCollection", "_shardsvrDropCollectionParticipant", "_shardsvrCollModParticipant"]
+        {
             for (db, coll) in [("config", "shards"), ("admin", "system.version"), ("local", "oplog.rs")] {
                 let mut drop = Document::new();
                 drop.push(command, coll);

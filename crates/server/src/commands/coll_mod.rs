@@ -6,7 +6,12 @@ use pando_base::Uuid;
 use pando_request::CollModArgs;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let args = CollModArgs::parse(&req)?;
+    Ok(Reply::from_doc(&change(server, ctx, &req).await?))
+}
+
+/// What it tells beside `ok`.
+pub(super) async fn change(server: &Server, ctx: &OpCtx, req: &Request<'_>) -> Result<DocBuf> {
+    let args = CollModArgs::parse(req)?;
     let ns = req.ns()?;
     args.check()?;
     let series = server.access.time_series(&ns);
@@ -18,7 +23,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     let changes = args.changes(ns.coll());
     let done = server.access.coll_mod(ctx, &ns, &changes).await?;
     ctx.wrote(done.last);
-    Ok(Reply::from_doc(&done.reply))
+    Ok(done.reply)
 }
 
 /// 370 for hiding the index that a sharded collection cannot be without.

@@ -118,6 +118,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "_flushRoutingTableCacheUpdates" => shardsvr::flush_collection;
     "_flushRoutingTableCacheUpdatesWithWriteConcern" => shardsvr::flush_collection;
     "_shardsvrCollMod" => shardsvr::coll_mod;
+    "_shardsvrCollModParticipant" => shardsvr::coll_mod_participant;
     "_shardsvrCreateCollection" => shardsvr::create_collection;
     "_shardsvrCreateCollectionParticipant" => shardsvr::create_participant;
     "_shardsvrDropCollection" => shardsvr::drop_collection;

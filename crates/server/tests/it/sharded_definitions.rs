@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod coll_mod;
+
 use pando_bson::{Bson, Document, doc};
 use pando_command::roles::ClusterRole;
 use pando_testserver::{Client, Cluster, JoinHandle, Set, pause, run, spawn};

@@ -20,7 +20,7 @@ pub use dropping::DROP_HERE;
 pub(crate) use dropping::Dropping;
 
 use crate::{
-    Actions, Event, Level, Resource, Slot, Workflow, create_collection, drop_collection,
+    Actions, Event, Level, Resource, Slot, Workflow, coll_mod, create_collection, drop_collection,
     drop_sharded_database, move_primary, refine_shard_key, rename_collection,
 };
 use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
@@ -43,6 +43,7 @@ pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
     let id = state.get("_id");
     let kind = id.as_ref().and_then(|v| v.as_doc()).and_then(|id| id.get("operationType")?.as_str());
     match kind {
+        Some(coll_mod::OPERATION) => coll_mod::restore(state),
         Some(create_collection::OPERATION) => create_collection::restore(state),
         Some(drop_collection::OPERATION) => drop_collection::restore(state),
         Some(drop_sharded_database::OPERATION) => drop_sharded_database::restore(state),

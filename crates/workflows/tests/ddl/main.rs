@@ -1,6 +1,7 @@
 //! Coordinators of a cluster's definitions, straight and through every accident.
 
 mod cluster;
+mod coll_mod;
 mod create_collection;
 mod drop_collection;
 mod drop_sharded_database;

@@ -78,3 +78,36 @@ fn an_index_that_is_made_or_dropped_while_a_range_moves_is_on_both_shards_or_on_
         cluster.shut_down().await;
     });
 }
+
+/// Before, while and after the range gets another owner: whoever owns it has been told, or has copied it as it is.
+#[test]
+fn what_is_modified_while_a_range_moves_is_modified_wherever_the_range_is_then() {
+    run(async {
+        let (cluster, mut c) = cluster("c", 2000).await;
+        let (mut owner, mut moves, mut meanwhile) = (0, 0, 0);
+        for round in 0..12_i32 {
+            let (mut shard, to) = (cluster.shard(owner).await, ["s1", "s0"][owner]);
+            let moving =
+                spawn(async move { shard.run(move_range("c", to, Bson::MinKey, Bson::MaxKey)).await });
+            pause(15 * round as u64).await;
+            meanwhile += i32::from(!moving.is_finished());
+            let wanted = doc! { "n": doc! { "$lt": 100_000 + round } };
+            let mut validate = doc! { "collMod": "c" };
+            validate.push("validator", wanted.clone());
+            c.ok(validate).await;
+            let moved = moving.await.unwrap();
+            if moved.get("ok").and_then(Bson::as_f64) == Some(1.0) {
+                owner = 1 - owner;
+                moves += 1;
+            }
+            let mut list = doc! { "listCollections": 1 };
+            list.push("filter", doc! { "name": "c" });
+            let listed = cluster.shard(owner).await.all(list).await;
+            let options = listed[0].get("options").and_then(Bson::as_doc).unwrap();
+            assert_eq!(options.get("validator"), Some(&wanted.into()), "round {round}: {moved:?}");
+        }
+        assert!(moves > 0 && meanwhile > 0, "{moves} moves, {meanwhile} modifications while one was made");
+        assert_eq!(keys(&mut c, "c").await.len(), 2000);
+        cluster.shut_down().await;
+    });
+}

@@ -1,23 +1,40 @@
-//! `_shardsvrCollMod`: a router's `collMod`, for the primary shard of the database, which has every shard do it that owns a part.
+//! `_shardsvrCollMod`: a router's `collMod`, for the primary shard of the database; and what other shards do for it.
 
 use super::drop_indexes::renamed;
 use crate::commands::prelude::*;
+use crate::commands::shardsvr::create_collection::number_of;
 use crate::commands::shardsvr::ddl::Ddl;
+use pando_command::generic_args::is_generic;
+use pando_request::CollModArgs;
+use pando_workflows::coll_mod;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = req.ns()?;
-    let ddl = Ddl::new(server, ctx)?;
-    // Until it is over: there is no document by which it could be waited for.
-    let _begins = if ddl.is_of_user(&ns) { Some(ddl.unless_blocked().await?) } else { None };
-    let _locks = ddl.lock_collection(&ns).await?;
     let body = renamed(req.body, "collMod");
-    // Here first: what is wrong with it is told before anybody else has done it.
-    let is_authority = ddl.is_authority(&ns).await?;
-    let reply = crate::commands::coll_mod::run(server, ctx, Ddl::request("collMod", req.db, &body)).await;
-    if is_authority {
-        reply.as_ref().map_err(Clone::clone)?;
+    // What nobody would understand is refused before anything is begun.
+    CollModArgs::parse(&Ddl::request("collMod", req.db, &body))?.check()?;
+    server.upkeep.admission.before_write(ctx).await?;
+    let mut b = DocBuilder::new();
+    req.body.iter().skip(1).filter(|e| !is_generic(e.name_bytes())).for_each(|e| _ = b.elem(e));
+    let ddl = Ddl::new(server, ctx)?;
+    let told = ddl.coordinate(ns.as_str(), coll_mod::OPERATION, &b.finish()).await?;
+    Ok(Reply::from_doc(&told))
+}
+
+/// `{_shardsvrCollModParticipant: <collection>, <arguments of collMod>, timestamp, shardVersion, writeConcern: {w: "majority"}}`
+pub(in crate::commands) async fn participant(
+    server: &Server,
+    ctx: &OpCtx,
+    req: Request<'_>,
+) -> Result<Reply> {
+    let (ns, at) = (req.ns()?, number_of(&req)?);
+    // What a shard keeps of itself and of its cluster is no part of anything; sessions lie on all shards.
+    if matches!(ns.db(), "admin" | "config" | "local") && ns.as_str() != "config.system.sessions" {
+        return Err(Error::new(ErrorCode::IllegalOperation, format!("Cannot modify {ns}")));
     }
-    ddl.on_other_owners(&ns, "collMod", req.body).await?;
-    // What is here comes into line when a range does.
-    if is_authority { reply } else { Ok(reply.unwrap_or_else(|_| Reply::new())) }
+    let mut b = DocBuilder::with_capacity(req.body.byte_len());
+    let body = renamed(req.body, "collMod");
+    body.iter().filter(|e| e.name() != "timestamp").for_each(|e| _ = b.elem(e));
+    let told = Ddl::new(server, ctx)?.coll_mod_part(&ns, &b.finish(), at).await?;
+    Ok(Reply::from_doc(&told))
 }

@@ -24,7 +24,7 @@ mod versions;
 pub(super) use add_shard::run as add_shard;
 pub(super) use chunks::{merge, split};
 pub(super) use cleanup_orphaned::run as cleanup_orphaned;
-pub(super) use coll_mod::run as coll_mod;
+pub(super) use coll_mod::{participant as coll_mod_participant, run as coll_mod};
 pub(super) use create_collection::{participant as create_participant, run as create_collection};
 pub(super) use drop_collection::{participant as drop_participant, run as drop_collection};
 pub(super) use drop_database::{participant as drop_database_participant, run as drop_database};

@@ -1,4 +1,4 @@
-//! Changes of a definition on every shard that owns a part (`collMod`, `dropIndexes`, SH-DDL-10).
+//! Changes of a definition on every shard that owns a part, without a state document (`dropIndexes`, SH-DDL-10).
 
 use super::{Ddl, append_majority};
 use pando_base::{Namespace, Result};

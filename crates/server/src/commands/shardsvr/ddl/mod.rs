@@ -10,11 +10,12 @@
 //! on the next primary, whoever waits for it.
 //!
 //! * [`coordinate`] — the command that begins one, or joins it, and waits for its result;
-//! * [`steps`], [`create_collection`], [`drop_database`], [`move_primary`], [`refine_shard_key`], [`rename_collection`] — what this shard does for them;
+//! * [`steps`], [`coll_mod`], [`create_collection`], [`drop_database`], [`move_primary`], [`refine_shard_key`], [`rename_collection`] — what this shard does for them;
 //! * [`user_writes`] — those of users do not begin while they are blocked, and are waited for;
 //! * [`participant`] — what other shards do;
-//! * [`everywhere`] — changes without a state document: `collMod`, `dropIndexes`.
+//! * [`everywhere`] — changes without a state document: `dropIndexes`.
 
+pub(crate) mod coll_mod;
 pub(crate) mod coordinate;
 pub(crate) mod create_collection;
 pub(crate) mod drop_database;

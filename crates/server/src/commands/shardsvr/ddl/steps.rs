@@ -13,7 +13,7 @@ use pando_metadata_cache::Ask;
 use pando_shard::metadata::KnownDatabase;
 use pando_workflows::ddl;
 use pando_workflows::{
-    create_collection, drop_collection, drop_sharded_database, refine_shard_key, rename_collection,
+    coll_mod, create_collection, drop_collection, drop_sharded_database, refine_shard_key, rename_collection,
 };
 
 /// One step: the first field tells which, and of what.
@@ -44,6 +44,9 @@ async fn make(ddl: &Ddl<'_>, step: &str, name: &str, body: &RawDoc) -> Result<Do
     }
     let of_collection = || Namespace::parse(name);
     match step {
+        coll_mod::LOOK => ddl.look_at_coll_mod(&of_collection()?).await,
+        coll_mod::OWNERS => ddl.look_at_owners(&of_collection()?).await,
+        coll_mod::HERE => ddl.coll_mod_here(&of_collection()?, body).await,
         create_collection::CHECK => ddl.check_create(&Wanted::of_state(&of_collection()?, body)?).await,
         create_collection::MAKE => ddl.make_collection(&Wanted::of_state(&of_collection()?, body)?).await,
         create_collection::REFRESH => nothing(ddl.sharding.refresh_anew(&of_collection()?).await),

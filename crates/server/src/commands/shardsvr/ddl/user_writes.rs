@@ -1,19 +1,15 @@
-//! Definitions of users, while the writes of users are blocked (SH-UWB-3). One that has a state document is waited for by that, whichever
-//! primary goes on with it; one that has none, by what it holds.
+//! Definitions of users, while the writes of users are blocked (SH-UWB-3). Those that wait have state documents, and are waited for by them,
+//! whichever primary goes on with them.
 
 use super::Ddl;
 use crate::commands::user_write_block;
 use crate::settings::user_writes::{Phase, blocked, sections_ns};
 use pando_access::Guard;
 use pando_base::codes::class;
-use pando_base::{Namespace, Result, Timestamp};
+use pando_base::{Result, Timestamp};
 use pando_workflows::ddl;
 
 impl Ddl<'_> {
-    /// Whether a change of this name is somebody's who may not write while the writes of users are blocked.
-    pub(crate) fn is_of_user(&self, ns: &Namespace) -> bool {
-        !matches!(ns.db(), "admin" | "config" | "local") && !self.ctx.locks.passes_write_block()
-    }
     /// While the guard is held nobody begins to block definitions.
     ///
     /// # Errors
