@@ -132,7 +132,10 @@ async fn distribution(c: &mut Client) -> Vec<(String, i64, i64)> {
     let mut all = doc! { "aggregate": 1, "cursor": {}, "$db": "admin" };
     all.push("pipeline", vec![Bson::from(doc! { "$shardedDataDistribution": {} })]);
     let reply = c.ok(all).await;
-    let batch = reply.get("cursor").and_then(|d| d.as_doc()?.get("firstBatch")?.as_array().map(<[Bson]>::to_vec)).unwrap();
+    let batch = reply
+        .get("cursor")
+        .and_then(|d| d.as_doc()?.get("firstBatch")?.as_array().map(<[Bson]>::to_vec))
+        .unwrap();
     let of_c =
         batch.iter().filter_map(Bson::as_doc).find(|d| d.get("ns").and_then(Bson::as_str) == Some("test.c"));
     let shards = of_c.and_then(|d| d.get("shards")?.as_array().map(<[Bson]>::to_vec)).unwrap();
