@@ -278,7 +278,7 @@ fn zones_are_cut_at_hashes_where_somebody_asks_for_it() {
     let owners: Vec<&str> = chunks.iter().map(|c| c.shard.as_str()).collect();
     assert_eq!(owners, ["s1", "s1", "s1", "s1", "s2", "s2", "s2", "s2"]);
     let refused = |key: &ShardKey, ranges: &[ZoneRange], is_empty: bool| {
-        presplit(key, ranges, None, is_empty).unwrap_err().code.code()
+        presplit(key, ranges, None, is_empty).unwrap_err().code.0
     };
     assert_eq!(refused(&compound, &two, false), 31387);
     assert_eq!(refused(&compound, &[], true), 31387);
