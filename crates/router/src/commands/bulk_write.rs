@@ -1,7 +1,7 @@
 //! `bulkWrite`: operations of all kinds on several collections, carried out as the commands that shards of every release know.
 //!
-//! Inserts that follow each other in one collection go together. Every other operation is a command of its own, since each has
-//! an answer of its own.
+//! Operations of one kind that follow each other in one collection go together: inserts always, updates and deletes where only failures
+//! are told one by one. Otherwise each of these is a command of its own, since each has an answer of its own.
 
 use super::prelude::*;
 use crate::cursors::{Open, Remotes, RouterCursor, Shape};
@@ -15,6 +15,7 @@ use pando_metadata_cache::Route;
 use pando_request::{BulkOp, BulkWriteArgs, WriteArgs};
 use pando_routing::ShardId;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// What the operations came to.
 #[derive(Default)]
@@ -70,29 +71,37 @@ pub(super) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Resul
     Ok(r)
 }
 
+/// Whether one command can do both.
+fn is_alike(one: &BulkOp<'_>, other: &BulkOp<'_>) -> bool {
+    use BulkOp::{Delete, Insert, Update};
+    matches!((one, other), (Insert(_), Insert(_)) | (Update(_), Update(_)) | (Delete(_), Delete(_)))
+}
+
 impl Run<'_> {
     async fn all(&mut self) -> Result<()> {
         let mut at = 0;
         while at < self.args.ops.len() {
-            let end = self.end_of_inserts(at);
+            let end = self.end_of_group(at);
             let errors = self.totals.errors;
-            match end > at {
-                true => self.insert(at, end).await?,
-                false => self.one(at).await?,
+            match &self.args.ops[at].1 {
+                BulkOp::Insert(_) => self.insert(at, end).await?,
+                _ => self.change(at, end).await?,
             }
-            at = end.max(at + 1);
+            at = end;
             if self.totals.errors > errors && (self.args.write.ordered || self.ctx.in_txn()) {
                 break;
             }
         }
         Ok(())
     }
-    /// Behind the inserts into one collection that begin at `at`.
-    fn end_of_inserts(&self, at: usize) -> usize {
-        let ns = self.args.ops[at].0;
-        let same =
-            self.args.ops[at..].iter().take_while(|(n, op)| *n == ns && matches!(op, BulkOp::Insert(_)));
-        at + same.count()
+    /// Behind those that go together with the one at `at`.
+    fn end_of_group(&self, at: usize) -> usize {
+        let (ns, first) = &self.args.ops[at];
+        if !self.args.errors_only && !matches!(first, BulkOp::Insert(_)) {
+            return at + 1;
+        }
+        let group = self.args.ops[at..].iter().take_while(|(n, op)| n == ns && is_alike(op, first));
+        at + group.count()
     }
     fn writes<'w>(
         &self,
@@ -126,13 +135,14 @@ impl Run<'_> {
         let goes = |route: &Route, i: usize| of_document(route, &writes.docs[i]).map(Goes::To);
         let outcome = match writes.run(self.router, self.ctx, &self.within(from), goes).await {
             Ok(batch) => batch.outcome,
-            Err(e) => self.whole_failure(e)?,
+            Err(e) => self.whole_failure(e, to - from)?,
         };
-        let first_error = outcome.errors.iter().map(|(i, _)| *i).min();
+        let errors: BTreeMap<usize, &DocBuf> = outcome.errors.iter().map(|(at, e)| (from + at, e)).collect();
+        let stopped = errors.keys().next().filter(|_| self.args.write.ordered);
         for i in from..to {
-            match outcome.errors.iter().find(|(at, _)| from + at == i) {
-                Some((_, e)) => self.failure(i, e),
-                None if self.args.write.ordered && first_error.is_some_and(|f| from + f < i) => break,
+            match errors.get(&i) {
+                Some(e) => self.failure(i, e),
+                None if stopped.is_some_and(|first| *first < i) => break,
                 None => {
                     self.totals.inserted += 1;
                     self.reply(i, 1, |_| {});
@@ -143,33 +153,38 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// An update or a delete.
-    async fn one(&mut self, i: usize) -> Result<()> {
-        let args = self.args_of(i);
+    /// Updates or deletes.
+    async fn change(&mut self, from: usize, to: usize) -> Result<()> {
+        let (args, group) = (self.args_of(from), &self.args.ops[from..to]);
         let (router, ctx) = (self.router, self.ctx);
-        let mut b = DocBuilder::new();
-        let done = match &self.args.ops[i].1 {
-            BulkOp::Update(s) => {
-                s.spell(&mut b);
-                let docs = vec![Cow::Owned(b.finish())];
-                let writes = self.writes(("update", "updates"), (i, i + 1), &args, docs);
-                writes.run(router, ctx, &self.within(i), |route, _| of_update(router, ctx, route, s)).await
+        let spelt = |op: &BulkOp<'_>| {
+            let mut b = DocBuilder::new();
+            match op {
+                BulkOp::Update(s) => s.spell(&mut b),
+                BulkOp::Delete(s) => s.spell(&mut b),
+                BulkOp::Insert(_) => {}
             }
-            BulkOp::Delete(s) => {
-                s.spell(&mut b);
-                let docs = vec![Cow::Owned(b.finish())];
-                let writes = self.writes(("delete", "deletes"), (i, i + 1), &args, docs);
-                writes.run(router, ctx, &self.within(i), |route, _| of_delete(router, ctx, route, s)).await
-            }
-            BulkOp::Insert(_) => return Err(Error::internal("inserts are done together")),
+            Cow::Owned(b.finish())
         };
-        let outcome = match done {
+        let docs = group.iter().map(|(_, op)| spelt(op)).collect();
+        let command = match group[0].1 {
+            BulkOp::Update(_) => ("update", "updates"),
+            _ => ("delete", "deletes"),
+        };
+        let writes = self.writes(command, (from, to), &args, docs);
+        let goes = |route: &Route, i: usize| match &group[i].1 {
+            BulkOp::Update(s) => of_update(router, ctx, route, s),
+            BulkOp::Delete(s) => of_delete(router, ctx, route, s),
+            BulkOp::Insert(_) => Err(Error::internal("inserts are done together")),
+        };
+        let outcome = match writes.run(router, ctx, &self.within(from), goes).await {
             Ok(batch) => batch.outcome,
-            Err(e) => self.whole_failure(e)?,
+            Err(e) => self.whole_failure(e, to - from)?,
         };
-        match outcome.errors.first() {
-            Some((_, e)) => self.failure(i, e),
-            None => self.changed(i, &outcome),
+        let errors: BTreeMap<usize, &DocBuf> = outcome.errors.iter().map(|(at, e)| (from + at, e)).collect();
+        errors.iter().for_each(|(i, e)| self.failure(*i, e));
+        if errors.len() < to - from {
+            self.changed(from, &outcome);
         }
         self.take_rest(outcome);
         Ok(())
@@ -180,10 +195,9 @@ impl Run<'_> {
             return self.reply(i, outcome.n, |_| {});
         }
         let upserted = outcome.upserted.first().map(|(_, id)| id.clone());
-        match &upserted {
-            Some(_) => self.totals.upserted += 1,
-            None => self.totals.matched += outcome.n,
-        }
+        let new = outcome.upserted.len() as i64;
+        self.totals.upserted += new;
+        self.totals.matched += outcome.n - new;
         self.totals.modified += outcome.n_modified;
         let modified = outcome.n_modified;
         self.reply(i, outcome.n, |b| {
@@ -194,12 +208,15 @@ impl Run<'_> {
         });
     }
 
-    /// In a transaction, or where the client is to try again, the command fails; else the operation does.
-    fn whole_failure(&self, e: Error) -> Result<Outcome> {
+    /// In a transaction, or where the client is to try again, the command fails; else the operations do: the first one, where they are
+    /// ordered.
+    fn whole_failure(&self, e: Error, group: usize) -> Result<Outcome> {
         if self.ctx.in_txn() || e.code.ends_command() || e.code.is(pando_base::codes::class::RETRIABLE) {
             return Err(e);
         }
-        Ok(Outcome { errors: vec![(0, error_of(0, &e))], ..Outcome::default() })
+        let failed = if self.args.write.ordered { 1 } else { group };
+        let errors = (0..failed).map(|i| (i, error_of(i, &e))).collect();
+        Ok(Outcome { errors, ..Outcome::default() })
     }
     fn reply(&mut self, i: usize, n: i64, more: impl FnOnce(&mut DocBuilder)) {
         if self.args.errors_only {

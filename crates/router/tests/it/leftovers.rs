@@ -681,3 +681,88 @@ fn results_become_a_collection_of_another_database_wherever_that_is() {
         cluster.shut_down().await;
     });
 }
+
+/// What `bulkWrite` told, and how many writes the shards were sent for it.
+async fn bulk(
+    cluster: &Cluster,
+    c: &mut Client,
+    ops: &[Bson],
+    ordered: bool,
+    errors_only: bool,
+) -> (Document, i64) {
+    let sent = async || {
+        let mut all = 0;
+        for n in 0..2 {
+            let status = cluster.shard(n).await.ok(doc! { "serverStatus": 1, "$db": "admin" }).await;
+            for name in ["insert", "update", "delete", "find", "findAndModify"] {
+                let total = ["metrics", "commands", name, "total"]
+                    .iter()
+                    .try_fold(Bson::from(status.clone()), |at, name| at.as_doc()?.get(name).cloned());
+                all += total.and_then(|n| n.as_i64()).unwrap();
+            }
+        }
+        all
+    };
+    let before = sent().await;
+    let mut command = doc! { "bulkWrite": 1, "ordered": ordered, "errorsOnly": errors_only, "$db": "admin" };
+    command.push("ops", ops.to_vec());
+    command.push("nsInfo", vec![Bson::from(doc! { "ns": "test.c" }), doc! { "ns": "test.view" }.into()]);
+    let reply = c.ok(command).await;
+    (reply, sent().await - before)
+}
+
+#[test]
+fn operations_of_a_bulk_write_that_are_alike_go_together() {
+    run(async {
+        let (cluster, mut c) = cluster().await;
+        cluster.shard_collection("test.c", doc! { "k": "hashed" }).await;
+        c.ok(doc! { "create": "view", "viewOn": "c", "pipeline": [] }).await;
+        let filter = |k: i32| doc! { "k": k };
+        let one = |kind: &str, filter: Document, more: Document| {
+            let mut op = Document::new();
+            op.push(kind, 0);
+            op.push("filter", filter);
+            more.iter().for_each(|(name, v)| op.push(name, v.clone()));
+            Bson::from(op)
+        };
+        let insert = |k: i32| Bson::from(doc! { "insert": 0, "document": doc! { "_id": k, "k": k } });
+        let set = |v: i32| doc! { "updateMods": doc! { "$set": doc! { "v": v } } };
+        let upsert = |v: i32| doc! { "updateMods": doc! { "$set": doc! { "v": v } }, "upsert": true };
+        let mut ops: Vec<Bson> = (0..100).map(insert).collect();
+        ops.extend((0..100).map(|k| one("update", filter(k), set(k % 2))));
+        ops.extend((90..110).map(|k| one("update", filter(k), upsert(7))));
+        ops.extend((0..50).map(|k| one("delete", filter(k), doc! { "multi": false })));
+        let of = |reply: &Document, name: &str| reply.get(name).and_then(Bson::as_i64).unwrap();
+        let names = ["nErrors", "nInserted", "nMatched", "nModified", "nUpserted", "nDeleted"];
+        for ordered in [true, false] {
+            for errors_only in [true, false] {
+                c.ok(doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 0 }] }).await;
+                let (reply, sent) = bulk(&cluster, &mut c, &ops, ordered, errors_only).await;
+                assert_eq!(names.map(|n| of(&reply, n)), [0, 100, 110, 110, 10, 50], "{reply:?}");
+                assert_eq!(c.all(doc! { "find": "c" }).await.len(), 60);
+                // In order, those that follow each other on one shard go together.
+                assert!(ordered || (sent < 40) == errors_only, "{sent} commands");
+            }
+        }
+        // One that fails among others: those behind it are done where nobody asked for an order.
+        let double = one("update", filter(95), doc! { "updateMods": { "$inc": { "k": "x" } } });
+        let four = [
+            one("update", filter(60), set(1)),
+            double,
+            one("update", filter(61), set(9)),
+            one("delete", filter(61), doc! {}),
+        ];
+        let (reply, _) = bulk(&cluster, &mut c, &four, true, true).await;
+        assert_eq!(names.map(|n| of(&reply, n)), [1, 0, 1, 1, 0, 0], "{reply:?}");
+        let (reply, _) = bulk(&cluster, &mut c, &four, false, true).await;
+        assert_eq!(names.map(|n| of(&reply, n)), [1, 0, 2, 1, 0, 1], "{reply:?}");
+        // What fails as a whole fails for each of them.
+        let on_view = |k: i32| Bson::from(doc! { "insert": 1, "document": doc! { "_id": k } });
+        for (ordered, errors) in [(true, 1), (false, 3)] {
+            let three: Vec<Bson> = (0..3).map(on_view).collect();
+            let (reply, _) = bulk(&cluster, &mut c, &three, ordered, true).await;
+            assert_eq!(names.map(|n| of(&reply, n)), [errors, 0, 0, 0, 0, 0], "{reply:?}");
+        }
+        cluster.shut_down().await;
+    });
+}
