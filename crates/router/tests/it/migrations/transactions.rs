@@ -56,8 +56,10 @@ fn transactions_that_write_into_a_range_that_moves_are_there_behind_it_once() {
             let mut own = cluster.router(0).await;
             writers.push(spawn(async move {
                 // All of a session write beside one document, in a range that moves.
-                let (k, mut committed) = (20 + i64::from(session), 0);
-                for number in 1..=60 {
+                let (k, mut committed, mut number) = (20 + i64::from(session), 0, 0);
+                while committed < 20 {
+                    number += 1;
+                    assert!(number < 2000, "only {committed} are committed of {number} transactions");
                     committed += i64::from(transaction(&mut own, session, number, k, committed).await);
                     pause(2).await;
                 }
@@ -69,11 +71,12 @@ fn transactions_that_write_into_a_range_that_moves_are_there_behind_it_once() {
             let (from, to) = if moves % 2 == 0 { (0, "s1") } else { (1, "s0") };
             cluster.shard(from).await.ok(move_range("c", to, 10, 90)).await;
             moves += 1;
+            // A transaction that began before a range moved cannot go on behind it: some have to fit in between.
+            pause(100).await;
         }
         assert!(moves > 1, "nothing moved meanwhile");
         for writer in writers {
             let (k, committed) = writer.await.unwrap();
-            assert!(committed > 10, "of 60 transactions only {committed} are committed");
             let all = c.all(doc! { "find": "c", "filter": { "k": k } }).await;
             let sum: i64 = all.iter().filter_map(|d| d.get("n").and_then(Bson::as_i64)).sum();
             // The document itself, and what the last one has inserted.
