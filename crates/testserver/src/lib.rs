@@ -11,11 +11,13 @@ mod client;
 mod cluster;
 mod server;
 mod set;
+mod steps;
 
 pub use client::{Client, EXHAUST_ALLOWED, MORE_TO_COME};
 pub use cluster::{Cluster, ROOT};
 pub use server::{Running, World};
 pub use set::{Member, Set, is};
+pub use steps::STEP;
 pub use tokio::task::{JoinHandle, spawn, yield_now};
 
 /// Runs an async test on a small multi-threaded runtime.

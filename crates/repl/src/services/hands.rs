@@ -7,7 +7,7 @@ use crate::data::Stop;
 use pando_base::codes::class;
 use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, OpTime, Result, limits};
-use pando_bson::DocBuf;
+use pando_bson::RawDoc;
 use pando_env::{BoxFuture, Component, Env};
 use pando_workflows::{Action, LocalWrite, Outcome, Resource, Section, Target};
 use std::sync::Mutex;
@@ -65,7 +65,8 @@ impl InstanceHands<'_> {
                 }
             }
             Action::Call { to: Target::Own, body } => {
-                let said = self.store.call(&Target::Own, &body).await.and_then(check_size);
+                let said = self.store.call(&Target::Own, &body).await;
+                let said = said.and_then(|reply| check_size(&reply).map(|()| reply));
                 return said.map(Outcome::Reply).map_err(|e| self.of_others(e));
             }
             Action::Call { to, body } => return self.store.call(&to, &body).await.map(Outcome::Reply),
@@ -90,9 +91,9 @@ impl InstanceHands<'_> {
 }
 
 /// What is too large to be kept is an error of the step: that of a checkpoint would be met again for ever.
-pub(super) fn check_size(doc: DocBuf) -> Result<DocBuf> {
+pub(super) fn check_size(doc: &RawDoc) -> Result<()> {
     if doc.byte_len() <= limits::WORKFLOW_STATE_BYTES_MAX {
-        return Ok(doc);
+        return Ok(());
     }
     let text = format!("{} bytes are too many for the state of an operation", doc.byte_len());
     Err(Error::new(ErrorCode::BSONObjectTooLarge, text))

@@ -219,7 +219,7 @@ impl Host {
     /// other options.
     pub async fn start(&self, name: &str, state: &RawDoc) -> Result<Arc<Instance>> {
         let at = self.service(name)?;
-        check_size(state.to_buf())?;
+        check_size(state)?;
         (self.services[at].restore)(state)?;
         let options = (self.services[at].options)(state);
         let join_or_add = |inner: &mut Inner| {

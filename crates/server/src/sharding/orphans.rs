@@ -1,31 +1,11 @@
 //! Documents that are here and are another shard's: their ranges wait to be deleted (SH-RDEL-1).
 
-use super::shard_key_indexes::serves;
-use pando_access::{Access, Collection, IndexRange};
-use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, limits};
-use pando_routing::{KeyRange, ShardKey};
+use super::shard_key_indexes::range_in;
+use pando_access::{Access, Collection};
+use pando_base::{Result, limits};
+use pando_routing::ShardKey;
 use pando_storage::ReadAt;
 use pando_workflows::migration::{self, Migration};
-
-/// A range of a collection by the index over its shard key, if there is one.
-///
-/// # Errors
-/// 26 where the collection is another one or none.
-pub(crate) fn range_in(
-    access: &Access,
-    ns: &Namespace,
-    uuid: Uuid,
-    key: ShardKey,
-    keys: &KeyRange,
-) -> Result<IndexRange> {
-    let coll = access.definitions().collection(ns).filter(|c| c.uuid == uuid).cloned();
-    let coll = coll.ok_or_else(|| {
-        Error::new(ErrorCode::NamespaceNotFound, format!("there is no collection {ns} with UUID {uuid} here"))
-    })?;
-    let index = coll.ready_indexes().iter().find(|i| serves(i, &key)).map(|i| i.spec.name.clone());
-    let (start, end) = (keys.start.clone(), keys.index_end().to_vec());
-    Ok(IndexRange { ns: ns.clone(), uuid, index, key, start, end })
-}
 
 /// What is here and not this shard's: it is to be deleted, or comes just now.
 pub(crate) fn tasks(access: &Access, own: &str) -> Result<Vec<Migration>> {

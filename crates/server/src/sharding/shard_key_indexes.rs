@@ -5,11 +5,11 @@
 
 use super::Sharding;
 use pando_access::same_key;
-use pando_access::{Access, Collection, DropWhich, Index};
-use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_access::{Access, Collection, DropWhich, Index, IndexRange};
+use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
 use pando_bson::{RawDoc, Value};
 use pando_command::OpCtx;
-use pando_routing::ShardKey;
+use pando_routing::{KeyRange, ShardKey};
 
 impl Sharding {
     /// Of a sharded collection; the config servers are asked where nothing is known.
@@ -92,4 +92,24 @@ fn check_remains(coll: &Collection, key: &ShardKey, goes: impl Fn(&Index) -> boo
     }
     let text = "Cannot drop the only compatible index for this collection's shard key";
     Err(Error::new(ErrorCode::CannotDropShardKeyIndex, text))
+}
+
+/// A range of a collection by the index over its shard key, if there is one.
+///
+/// # Errors
+/// 26 where the collection is another one or none.
+pub(crate) fn range_in(
+    access: &Access,
+    ns: &Namespace,
+    uuid: Uuid,
+    key: ShardKey,
+    keys: &KeyRange,
+) -> Result<IndexRange> {
+    let coll = access.definitions().collection(ns).filter(|c| c.uuid == uuid).cloned();
+    let coll = coll.ok_or_else(|| {
+        Error::new(ErrorCode::NamespaceNotFound, format!("there is no collection {ns} with UUID {uuid} here"))
+    })?;
+    let index = coll.ready_indexes().iter().find(|i| serves(i, &key)).map(|i| i.spec.name.clone());
+    let (start, end) = (keys.start.clone(), keys.index_end().to_vec());
+    Ok(IndexRange { ns: ns.clone(), uuid, index, key, start, end })
 }

@@ -6,11 +6,10 @@ mod coll_mod;
 
 use pando_bson::{Bson, Document, doc};
 use pando_command::roles::ClusterRole;
-use pando_testserver::{Client, Cluster, JoinHandle, Set, pause, run, spawn};
+use pando_testserver::{Client, Cluster, JoinHandle, STEP, Set, pause, run, spawn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-const STEP: &str = "hangBeforeWorkflowAction";
 /// More than any definition has.
 const STEPS_MAX: usize = 60;
 
@@ -89,27 +88,6 @@ impl Bench {
         let primary = self.set.primary().await;
         let status = self.set.connect(primary).await.admin(doc! { "replSetGetStatus": 1 }).await;
         (primary, number(&status, "term"))
-    }
-    /// From now on the primary stands still before its `n`-th next step.
-    async fn hang_at(&self, member: usize, n: usize) {
-        let mut command = doc! { "configureFailPoint": STEP };
-        command.push("mode", doc! { "skip": n as i32 });
-        self.set.connect(member).await.admin(command).await;
-    }
-    /// Whether it stands still, or the command has come to its end before that.
-    async fn hangs(&self, member: usize, before: i64, task: &JoinHandle<Document>) -> bool {
-        loop {
-            if self.entered(member).await > before {
-                return true;
-            }
-            if task.is_finished() {
-                return false;
-            }
-            pause(5).await;
-        }
-    }
-    async fn entered(&self, member: usize) -> i64 {
-        self.set.server(member).instance.fail_points.get(STEP).unwrap().times_entered()
     }
     /// What a definition keeps while it goes on.
     async fn left_behind(&self) -> Vec<Document> {
@@ -240,13 +218,13 @@ async fn every_step(end: End) {
         zones(&mut c, &ns).await;
         let office = b.office().await;
         let primary = office.0;
-        b.hang_at(primary, n).await;
-        let before = b.entered(primary).await;
+        b.set.hang_at(primary, n).await;
+        let before = b.set.entered(primary);
         let mut shard = doc! { "shardCollection": ns.as_str() };
         shard.push("key", doc! { "_id": 1 });
         shard.push("$db", "admin");
         let task = b.until_ok(shard);
-        let hung = b.hangs(primary, before, &task).await;
+        let hung = b.set.hangs(primary, before, &task).await;
         let writer = Writer::start(b.cluster.router_port(0), &coll);
         pause(30).await;
         match hung {
@@ -275,10 +253,10 @@ async fn every_step(end: End) {
 /// Whether the primary ended before that step.
 async fn drop_at(b: &mut Bench, coll: &str, n: usize, end: End) -> bool {
     let primary = b.set.primary().await;
-    b.hang_at(primary, n).await;
-    let before = b.entered(primary).await;
+    b.set.hang_at(primary, n).await;
+    let before = b.set.entered(primary);
     let task = b.until_ok(doc! { "drop": coll, "$db": "test" });
-    let hung = b.hangs(primary, before, &task).await;
+    let hung = b.set.hangs(primary, before, &task).await;
     match hung {
         true => strike(b, primary, end).await,
         false => {
@@ -330,14 +308,14 @@ fn a_rename_survives_whatever_its_primary_does_before_each_of_its_steps() {
             give_ranges(&mut c, &format!("test.{to}"), false).await;
             let office = b.office().await;
             let primary = office.0;
-            b.hang_at(primary, n).await;
-            let before = b.entered(primary).await;
+            b.set.hang_at(primary, n).await;
+            let before = b.set.entered(primary);
             let mut rename = doc! { "renameCollection": format!("test.{from}"), "to": format!("test.{to}") };
             rename.push("dropTarget", true);
             rename.push("$db", "admin");
             let port = b.cluster.router_port(0);
             let task = spawn(async move { Client::connect(port).await.run(rename).await });
-            let hung = b.hangs(primary, before, &task).await;
+            let hung = b.set.hangs(primary, before, &task).await;
             let writer = Writer::start(b.cluster.router_port(0), &from);
             pause(30).await;
             match hung {
@@ -442,11 +420,11 @@ fn who_takes_the_new_name_of_a_rename_comes_before_it_or_behind_it() {
 /// A request is sent, and stands still before its `n`-th step.
 async fn stopped(b: &Bench, n: usize, command: Document) -> (usize, JoinHandle<Document>) {
     let primary = b.set.primary().await;
-    b.hang_at(primary, n).await;
-    let before = b.entered(primary).await;
+    b.set.hang_at(primary, n).await;
+    let before = b.set.entered(primary);
     let port = b.cluster.router_port(0);
     let task = spawn(async move { Client::connect(port).await.run(command).await });
-    assert!(b.hangs(primary, before, &task).await, "it has fewer steps");
+    assert!(b.set.hangs(primary, before, &task).await, "it has fewer steps");
     (primary, task)
 }
 fn shard(ns: &str, key: Document) -> Document {
@@ -675,10 +653,10 @@ fn nobody_gets_into_a_database_while_it_goes() {
             c.run(doc! { "enableSharding": "test", "primaryShard": "rs", "$db": "admin" }).await;
             c.ok(insert("before")).await;
             let primary = b.set.primary().await;
-            b.hang_at(primary, n).await;
-            let before = b.entered(primary).await;
+            b.set.hang_at(primary, n).await;
+            let before = b.set.entered(primary);
             let task = b.until_ok(doc! { "dropDatabase": 1, "$db": "test" });
-            let hung = b.hangs(primary, before, &task).await;
+            let hung = b.set.hangs(primary, before, &task).await;
             if hung {
                 let its_collections_went = ids(&mut b.shard_primary().await, "before").await.is_empty();
                 let is_known = of_config(&mut c, "databases")

@@ -8,9 +8,8 @@ mod user_writes;
 
 use pando_bson::{Bson, Document, doc};
 use pando_command::roles::ClusterRole;
-use pando_testserver::{Client, JoinHandle, Running, Set, World, pause, spawn};
+use pando_testserver::{Client, JoinHandle, Running, STEP, Set, World, pause, spawn};
 
-const STEP: &str = "hangBeforeWorkflowAction";
 /// More than it has.
 const STEPS_MAX: usize = 60;
 
@@ -70,25 +69,6 @@ impl Bench {
     async fn shard(&self, i: usize) -> Client {
         self.shards[i].1.connect().await
     }
-    async fn hang_at(&self, member: usize, n: usize) {
-        let hang = doc! { "configureFailPoint": STEP, "mode": doc! { "skip": n as i32 } };
-        self.config.connect(member).await.admin(hang).await;
-    }
-    async fn entered(&self, member: usize) -> i64 {
-        self.config.server(member).instance.fail_points.get(STEP).unwrap().times_entered()
-    }
-    /// Whether it stands still, or the command has come to its end before that.
-    async fn hangs(&self, member: usize, before: i64, task: &JoinHandle<Document>) -> bool {
-        loop {
-            if self.entered(member).await > before {
-                return true;
-            }
-            if task.is_finished() {
-                return false;
-            }
-            pause(5).await;
-        }
-    }
     /// Sends a command to whoever is primary until it is done.
     fn until_ok(&self, command: Document) -> JoinHandle<Document> {
         let port = |i| self.config.host(i).rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap();
@@ -126,10 +106,10 @@ impl Bench {
             let (mut hung_once, mut same) = (false, true);
             for (i, command) in commands.iter().enumerate() {
                 let member = self.config.primary().await;
-                self.hang_at(member, n).await;
-                let before = self.entered(member).await;
+                self.config.hang_at(member, n).await;
+                let before = self.config.entered(member);
                 let task = self.until_ok(command.clone());
-                let hung = self.hangs(member, before, &task).await;
+                let hung = self.config.hangs(member, before, &task).await;
                 match hung {
                     true => self.strike(member, round % 2 == i).await,
                     false => self.config.fail_point(member, STEP, false).await,

@@ -45,10 +45,10 @@ fn who_asks_for_the_same_joins_who_asks_for_the_opposite_is_refused_and_a_shard_
         let mut b = Bench::of(1).await;
         let member = b.config.primary().await;
         // Behind its lock.
-        b.hang_at(member, 3).await;
-        let before = b.entered(member).await;
+        b.config.hang_at(member, 3).await;
+        let before = b.config.entered(member);
         let first = b.until_ok(block(true));
-        assert!(b.hangs(member, before, &first).await);
+        assert!(b.config.hangs(member, before, &first).await);
         let same = b.until_ok(block(true));
         let other = b.primary().await.err(block(false)).await;
         let text = "Another ConfigsvrCoordinator with different arguments is already running";

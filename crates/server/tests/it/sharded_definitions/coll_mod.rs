@@ -51,8 +51,8 @@ async fn every_step(end: End) {
     for round in 1..STEPS_MAX as i32 {
         let office = b.office().await;
         let primary = office.0;
-        b.hang_at(primary, n).await;
-        let before = b.entered(primary).await;
+        b.set.hang_at(primary, n).await;
+        let before = b.set.entered(primary);
         // In turns through a router, which sends it again to the next primary, and from somebody who does not.
         let is_direct = round % 2 == 0;
         let mut c = if is_direct { b.set.connect(primary).await } else { b.router().await };
@@ -62,7 +62,7 @@ async fn every_step(end: End) {
             command.push(if field == "collMod" { name } else { field }, v.clone());
         });
         let task = spawn(async move { c.run(command).await });
-        let hung = b.hangs(primary, before, &task).await;
+        let hung = b.set.hangs(primary, before, &task).await;
         match hung {
             true => strike(&mut b, primary, end).await,
             false => b.set.fail_point(primary, STEP, false).await,

@@ -1,7 +1,7 @@
 //! The range of a migration in this shard's collection, and whose it is.
 
 use super::Ddl;
-use crate::sharding::orphans::range_in;
+use crate::sharding::shard_key_indexes::range_in;
 use pando_access::IndexRange;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
@@ -61,6 +61,7 @@ pub(super) fn bounded(
     let keys = key.range(min, max)?;
     range_in(&ddl.server.access, ns, table.collection.uuid, key, &keys)
 }
+
 /// What the config servers say of the collection now, if it is the one that the migration is of.
 pub(super) async fn as_routed(ddl: &Ddl<'_>, migration: &Migration) -> Result<Option<Arc<RoutingTable>>> {
     ddl.sharding.refresh_anew(&migration.ns).await?;
