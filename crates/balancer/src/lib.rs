@@ -14,6 +14,7 @@
 
 mod migrations;
 pub mod mutants;
+mod recipients;
 mod settings;
 mod splits;
 mod state;

@@ -1,11 +1,13 @@
 //! Which ranges of one collection are moved in this round, and where to (SH-BAL-3, SH-BAL-4).
 
 use crate::mutants::{Mutant, broken};
+use crate::recipients::Recipients;
 use crate::state::{Collection, Shard, Shards};
 use crate::survey::Survey;
 use pando_bson::DocBuf;
 use pando_routing::{ChunkRef, ForceJumbo, ShardId};
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// For the sake of balance a range is moved where the one has more than the other by so many times of what one migration may move.
 const DIFFERENCE: u64 = 3;
@@ -45,10 +47,12 @@ pub struct Migration {
 /// What is moved of the collection now. The shards of each migration have something to do from here on.
 pub fn migrations(collection: &Collection<'_>, shards: &mut Shards) -> Vec<Migration> {
     let survey = Survey::of(collection);
-    let mut round = Round { collection, shards, survey, found: Vec::new() };
-    round.drain();
-    round.bring_home();
-    round.even_out();
+    let all: Vec<Shard> = shards.iter().cloned().collect();
+    let recipients = Recipients::new(collection, &all);
+    let mut round = Round { collection, shards, survey, recipients, found: Vec::new() };
+    round.drain(&all);
+    round.bring_home(&all);
+    round.even_out(&all);
     round.found
 }
 
@@ -56,23 +60,21 @@ struct Round<'r, 'c> {
     collection: &'r Collection<'c>,
     shards: &'r mut Shards,
     survey: Survey<'c>,
+    recipients: Recipients<'r, 'c>,
     found: Vec<Migration>,
 }
 
 impl<'c> Round<'_, 'c> {
     /// Everything leaves the shards that are to be removed.
-    fn drain(&mut self) {
-        let draining = |s: &&Shard| s.draining || broken(Mutant::NobodyStays);
-        let from: Vec<_> = self.shards.iter().filter(draining).map(|s| s.id.clone()).collect();
-        for from in from {
-            let offers: Vec<_> = self.survey.of_shard(&from).collect();
-            self.move_one_of(&from, offers, Why::Draining);
+    fn drain(&mut self, all: &[Shard]) {
+        for from in all.iter().filter(|s| s.draining || broken(Mutant::NobodyStays)) {
+            let offers: Vec<_> = self.survey.of_shard(&from.id).collect();
+            self.move_one_of(&from.id, offers, Why::Draining);
         }
     }
     /// What lies in a zone goes to shards of that zone.
-    fn bring_home(&mut self) {
-        let from: Vec<_> = self.shards.iter().filter(|s| !s.draining).cloned().collect();
-        for from in from {
+    fn bring_home(&mut self, all: &[Shard]) {
+        for from in all.iter().filter(|s| !s.draining) {
             let offers: Vec<_> =
                 self.survey.of_shard(&from.id).filter(|(zone, _)| !from.may_have(*zone)).collect();
             self.move_one_of(&from.id, offers, Why::ZoneViolation);
@@ -80,71 +82,58 @@ impl<'c> Round<'_, 'c> {
     }
     /// The first for which there is a recipient.
     fn move_one_of(&mut self, from: &ShardId, offers: Vec<(Option<&'c str>, ChunkRef<'c>)>, why: Why) {
-        if !self.is_free(from) {
+        if !self.shards.may_act(from) {
             return;
         }
         for (zone, chunk) in offers {
-            if let Some(to) = self.least_loaded(zone, from) {
+            if let Some(to) = self.recipients.least_loaded(zone, from, self.shards) {
                 return self.add(from, &to, chunk, why);
             }
         }
     }
 
     /// In each zone, and outside of all, from the shard that has most to the one that has least.
-    fn even_out(&mut self) {
-        let zones: BTreeSet<&str> = self.collection.zones.iter().map(|range| &*range.zone).collect();
-        for zone in std::iter::once(None).chain(zones.into_iter().map(Some)) {
-            let ideal = self.ideal(zone);
-            // Each takes two shards.
-            for _ in 0..self.shards.iter().count() {
-                if !self.even_out_one(zone, ideal) {
-                    break;
+    fn even_out(&mut self, all: &[Shard]) {
+        let staying = || all.iter().filter(|s| !s.draining);
+        self.even_out_among(None, staying().collect());
+        let mut of_zones: BTreeMap<&'c str, Vec<&Shard>> =
+            self.collection.zones.iter().map(|range| (&*range.zone, Vec::new())).collect();
+        for shard in staying() {
+            for zone in &shard.zones {
+                if let Some(of_zone) = of_zones.get_mut(&**zone) {
+                    of_zone.push(shard);
                 }
             }
         }
-    }
-    /// What each of the shards would have that may have what lies there.
-    fn ideal(&self, zone: Option<&str>) -> u64 {
-        let bytes = self.shards.iter().filter(|s| !s.draining && s.may_have(zone));
-        let (mut sum, mut count) = (0u128, 0u128);
-        for shard in bytes {
-            sum += u128::from(self.collection.bytes_of(&shard.id));
-            count += 1;
+        for (zone, shards) in of_zones {
+            self.even_out_among(Some(zone), shards);
         }
-        sum.checked_div(count).unwrap_or_default().try_into().unwrap_or(u64::MAX)
     }
-    fn even_out_one(&mut self, zone: Option<&str>, ideal: u64) -> bool {
-        let gives = |s: &&Shard| !s.draining && s.may_have(zone) && self.is_free(&s.id);
-        let offer = |s: &Shard| {
-            Some((self.collection.bytes_of(&s.id), s.id.clone(), self.survey.in_zone(&s.id, zone)?))
-        };
-        let most =
-            self.shards.iter().filter(gives).filter_map(offer).reduce(|a, b| if b.0 > a.0 { b } else { a });
-        let Some((has, from, chunk)) = most else { return false };
-        let Some(to) = self.least_loaded(zone, &from) else { return false };
-        let lacks = self.collection.bytes_of(&to);
-        let difference = if broken(Mutant::BackAndForth) { 0 } else { DIFFERENCE };
-        let enough = self.collection.max_chunk_bytes.saturating_mul(difference);
-        let is_apart = has > ideal && lacks < ideal && has - lacks >= enough;
-        if is_apart {
-            self.add(&from, &to, chunk, Why::Imbalance);
+    /// Each migration takes two of these shards, which are all that may have what lies there.
+    fn even_out_among(&mut self, zone: Option<&'c str>, mut shards: Vec<&Shard>) {
+        let bytes_of = |s: &Shard| self.collection.bytes_of(&s.id);
+        let sum: u128 = shards.iter().map(|s| u128::from(bytes_of(s))).sum();
+        let ideal = sum.checked_div(shards.len() as u128).unwrap_or_default();
+        let ideal = u64::try_from(ideal).unwrap_or(u64::MAX);
+        shards.sort_by_cached_key(|s| Reverse(bytes_of(s)));
+        for from in shards {
+            // Who has just been given something gives nothing.
+            let Some(chunk) = self.survey.in_zone(&from.id, zone).filter(|_| self.shards.may_act(&from.id))
+            else {
+                continue;
+            };
+            let Some(to) = self.recipients.least_loaded(zone, &from.id, self.shards) else { return };
+            let (has, lacks) = (self.collection.bytes_of(&from.id), self.collection.bytes_of(&to));
+            let difference = if broken(Mutant::BackAndForth) { 0 } else { DIFFERENCE };
+            let enough = self.collection.max_chunk_bytes.saturating_mul(difference);
+            let is_apart = has > ideal && lacks < ideal && has - lacks >= enough;
+            if !is_apart {
+                return;
+            }
+            self.add(&from.id, &to, chunk, Why::Imbalance);
         }
-        is_apart
     }
 
-    fn is_free(&self, id: &ShardId) -> bool {
-        self.shards.is_free(id) || broken(Mutant::ManyAtOnce)
-    }
-    /// Of those that may take what lies there.
-    fn least_loaded(&self, zone: Option<&str>, from: &ShardId) -> Option<ShardId> {
-        let takes = |s: &&Shard| {
-            s.id != *from
-                && (!s.draining || broken(Mutant::DrainingTakes))
-                && (s.may_have(zone) || broken(Mutant::AnybodyTakes))
-                && self.is_free(&s.id)
-        };
-        self.shards.iter().filter(takes).min_by_key(|s| self.collection.bytes_of(&s.id)).map(|s| s.id.clone())
-    }
     fn add(&mut self, from: &ShardId, to: &ShardId, chunk: ChunkRef<'_>, why: Why) {
         self.shards.occupy(from);
         self.shards.occupy(to);

@@ -1,5 +1,6 @@
 //! What a round goes by.
 
+use crate::mutants::{Mutant, broken};
 use pando_routing::zones::Zones;
 use pando_routing::{ChunkMap, ShardId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +45,10 @@ impl Shards {
     }
     pub fn is_free(&self, id: &ShardId) -> bool {
         self.all.contains_key(id) && !self.busy.contains(id)
+    }
+    /// Whether it may be given something to do in this round.
+    pub(crate) fn may_act(&self, id: &ShardId) -> bool {
+        self.is_free(id) || broken(Mutant::ManyAtOnce)
     }
 }
 

@@ -726,6 +726,11 @@ pub const TARGETING_STEPS_MAX: usize = 20_000;
 pub const INITIAL_CHUNKS_MAX: usize = 8_192;
 /// The largest `chunkSize` of a cluster; MongoDB's bound.
 pub const CHUNK_MB_MAX: u64 = 1024;
+/// Chunks of all routing tables that the config servers' primary keeps, a hundred bytes each; beyond them all chunks of a collection are read
+/// for each decision.
+pub const KEPT_CHUNKS_MAX: usize = 10_000_000;
+/// Chunks that are read at first to find those that have changed.
+pub const CHUNKS_LOOKED_AT_FIRST: usize = 8;
 /// Points that one `split` may name.
 pub const SPLIT_POINTS_MAX: usize = 8_192;
 /// Routing tables that are kept; those used longest ago are dropped first.

@@ -79,7 +79,7 @@ impl CatalogManager {
         let mut plan = Plan::default();
         let none = BTreeMap::new();
         for one in collections {
-            let Some(stored) = self.metadata().stored(&one.ns)? else { continue };
+            let Some(stored) = self.stored(&one.ns)? else { continue };
             let entry = stored.entry();
             if entry.uuid != one.uuid || !entry.allow_migrations {
                 continue;

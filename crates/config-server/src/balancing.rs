@@ -110,7 +110,7 @@ impl CatalogManager {
     }
     pub fn compliance(&self, of: &Namespace) -> Result<Compliance> {
         let metadata = self.metadata();
-        let stored = metadata
+        let stored = self
             .stored(of.as_str())?
             .ok_or_else(|| Error::new(ErrorCode::NamespaceNotSharded, "Collection unsharded or undefined"))?;
         let everybodys = metadata.setting("chunksize")?;
@@ -137,7 +137,13 @@ impl CatalogManager {
             }
             in_zone.extend(zones(shard).into_iter().map(|zone| (zone, id)));
         }
-        if stored.table.chunks.parts().iter().any(|part| draining.contains(part.shard.as_str())) {
+        if stored
+            .table
+            .chunks
+            .parts()
+            .iter()
+            .any(|part| part.chunks > 0 && draining.contains(part.shard.as_str()))
+        {
             return Ok(Some("draining"));
         }
         let strays = stored.table.chunks.iter().any(|chunk| {

@@ -52,7 +52,7 @@ impl CatalogManager {
     ) -> Result<(ChunkVersion, ChunkVersion)> {
         self.prepare().await?;
         let _one = self.lock(interrupt, Subject::Collection(split.ns.clone())).await?;
-        let stored = self.metadata().stored(&split.ns)?.ok_or_else(no_collection)?;
+        let stored = self.stored(&split.ns)?.ok_or_else(no_collection)?;
         check_generation(&stored, split)?;
         if stored.chunk(&split.min).is_none() {
             return Err(Error::new(
@@ -69,7 +69,7 @@ impl CatalogManager {
         let before = stored.table.version();
         let written = change.written.clone();
         let after = stored.after(&written)?;
-        self.write(interrupt, &stored.changes(change, || self.new_object_id())?).await?;
+        self.write(interrupt, &self.changes(&stored, change)?).await?;
         for details in split_details(split, before, &written) {
             let what = if written.len() == 2 { "split" } else { "multi-split" };
             self.log_change(client, what, &split.ns, &details).await;
@@ -85,7 +85,7 @@ impl CatalogManager {
     ) -> Result<ChunkVersion> {
         self.prepare().await?;
         let _one = self.lock(interrupt, Subject::Collection(merge.ns.clone())).await?;
-        let stored = self.metadata().stored(&merge.ns)?.ok_or_else(|| {
+        let stored = self.stored(&merge.ns)?.ok_or_else(|| {
             let text = format!("Collection '{}' no longer either exists", merge.ns);
             Error::location(5_057_701, text)
         })?;
@@ -119,7 +119,7 @@ impl CatalogManager {
             after.append("mergedVersion", &mut d);
             d.str("owningShard", merge.shard.as_str()).raw_doc("min", &merge.min).raw_doc("max", &merge.max);
             d.i32("numChunks", n as i32);
-            self.write(interrupt, &stored.changes(change, || self.new_object_id())?).await?;
+            self.write(interrupt, &self.changes(&stored, change)?).await?;
             self.log_change(client, "merge", &merge.ns, &d.finish()).await;
         }
         Ok(version)
@@ -159,6 +159,7 @@ impl CatalogManager {
     /// All chunks that a collection of this UUID has.
     pub async fn remove_chunks(&self, interrupt: &dyn Interrupt, uuid: Uuid) -> Result<()> {
         self.prepare().await?;
+        self.tables.forget(uuid);
         loop {
             let changes = self.some_chunks_removed(uuid)?;
             if changes.is_empty() {

@@ -34,7 +34,7 @@ impl CatalogManager {
         let _zones = self.lock(interrupt, Subject::Zones).await?;
         let _one = self.lock(interrupt, Subject::Collection(entry.ns.clone())).await?;
         let metadata = self.metadata();
-        if let Some(there) = metadata.stored(&entry.ns)? {
+        if let Some(there) = self.stored(&entry.ns)? {
             return same_as(&there.table, &entry);
         }
         self.check_not_fenced(&entry.ns, entry.generation.timestamp)?;
@@ -76,7 +76,7 @@ impl CatalogManager {
         let entry = CollectionEntry::parse(entry_doc)?;
         self.prepare().await?;
         let _one = self.lock(interrupt, Subject::Collection(entry.ns.clone())).await?;
-        if let Some(there) = self.metadata().stored(&entry.ns)?
+        if let Some(there) = self.stored(&entry.ns)?
             && let Ok(version) = same_as(&there.table, &entry)
         {
             return Ok(Some(version));

@@ -30,12 +30,16 @@ impl CatalogManager {
         self.prepare().await?;
         let _one = self.lock(interrupt, Subject::Collection(of.to_owned())).await?;
         let other = || format!("the collection {of} is another one than the balancer has seen");
-        let (_, was) = self.chunk_of(of, epoch, (min, max), other)?;
+        let (entry, was) = self.chunk_of(of, epoch, (min, max), other)?;
         if is_jumbo(&was) {
             return Ok(());
         }
         let now = with_fields(&was, &[("jumbo", Some(Value::Boolean(true)))]);
-        self.write(interrupt, &[Change::Replace { ns: ns("chunks"), was, now }]).await.map(drop)
+        let marked = Chunk::parse(&now)?;
+        let written = self.write(interrupt, &[Change::Replace { ns: ns("chunks"), was, now }]).await;
+        // Also where it is not known whether a majority will have it: it may be there.
+        self.tables.remark(entry.uuid, marked);
+        written.map(drop)
     }
     /// A chunk that was too large to be moved may have become smaller.
     pub async fn clear_jumbo_flag(

@@ -25,6 +25,7 @@ mod collections;
 mod databases;
 mod documents;
 mod jumbo;
+mod kept_tables;
 mod manager;
 mod members;
 mod metadata;

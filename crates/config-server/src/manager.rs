@@ -1,6 +1,7 @@
 //! The handle that commands hold.
 
-use crate::metadata::Metadata;
+use crate::kept_tables::KeptTables;
+use crate::metadata::{Metadata, Stored};
 use crate::mutexes::{Mutexes, Subject};
 use crate::node::Node;
 use crate::remove_shard::not_found;
@@ -8,6 +9,7 @@ use pando_access::{Change, Guard, InternalCollections, Interrupt};
 use pando_base::{OpTime, Result, SessionId, Uuid, limits};
 use pando_bson::ObjectId;
 use pando_env::Env;
+use pando_routing::{CollectionEntry, commit};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,6 +19,7 @@ pub struct CatalogManager {
     pub(crate) internal: InternalCollections,
     pub(crate) node: Arc<dyn Node>,
     pub(crate) mutexes: Mutexes,
+    pub(crate) tables: KeptTables,
     /// Whether the collections and indexes are there; asked anew by every primary.
     pub(crate) prepared: AtomicBool,
     /// Sessions of transactions that are not used now, and their last numbers.
@@ -30,12 +33,33 @@ impl CatalogManager {
             internal,
             node,
             mutexes: Mutexes::default(),
+            tables: KeptTables::default(),
             prepared: AtomicBool::new(false),
             sessions: Mutex::default(),
         }
     }
     pub fn metadata(&self) -> Metadata {
         Metadata(self.internal.clone())
+    }
+    /// A sharded collection as it is stored now.
+    pub(crate) fn stored(&self, name: &str) -> Result<Option<Stored>> {
+        let metadata = self.metadata();
+        let Some(doc) = metadata.collection(name)? else { return Ok(None) };
+        let table = self.tables.table(&metadata, CollectionEntry::parse(&doc)?)?;
+        Ok(Some(Stored { doc, table }))
+    }
+    /// What has to be written so that its chunks become those of `change`.
+    pub(crate) fn changes(&self, stored: &Stored, change: commit::Change) -> Result<Vec<Change>> {
+        let (metadata, uuid) = (self.metadata(), stored.entry().uuid);
+        stored.changes(change, || self.new_object_id(), |min| metadata.chunk(uuid, min))
+    }
+    /// Of routing tables, for who looks at what the process keeps.
+    pub fn kept_chunks(&self) -> usize {
+        self.tables.chunks()
+    }
+    /// Somebody else has written into `config.chunks`: what is kept of it may be wrong.
+    pub fn chunks_were_written(&self) {
+        self.tables.forget_all();
     }
     pub(crate) async fn lock(&self, interrupt: &dyn Interrupt, subject: Subject) -> Result<Guard> {
         self.unless_interrupted(interrupt, self.mutexes.lock(&self.env, subject)).await

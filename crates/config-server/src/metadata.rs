@@ -1,12 +1,11 @@
 //! The metadata as it is stored: documents, and what they say.
 
 use pando_access::{Change, InternalCollections};
-use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
+use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, limits};
 use pando_bson::{DocBuf, RawDoc, Value};
 use pando_query::source::Direction;
 use pando_routing::zones::ZoneRange;
-use pando_routing::{Chunk, CollectionEntry, RoutingTable, ShardId};
-use std::collections::BTreeMap;
+use pando_routing::{Chunk, ChunkRef, CollectionEntry, Placement, RoutingTable, ShardId};
 
 /// A collection of `config`.
 pub fn ns(collection: &str) -> Namespace {
@@ -23,12 +22,10 @@ pub(crate) const TAGS_BY_START: &str = "ns_1_min_1";
 #[derive(Clone)]
 pub struct Metadata(pub(crate) InternalCollections);
 
-/// A sharded collection with its chunks, and the documents that say so.
+/// A sharded collection with its chunks, and the document that says so.
 pub(crate) struct Stored {
     pub(crate) doc: DocBuf,
     pub(crate) table: RoutingTable,
-    /// By the bytes of their lower bounds.
-    chunks: BTreeMap<Vec<u8>, DocBuf>,
 }
 
 impl Metadata {
@@ -69,6 +66,24 @@ impl Metadata {
         let uuid = Value::Binary { subtype: 4, bytes: &uuid.0 };
         Ok(self.0.by_index(&ns("chunks"), BY_LASTMOD, &[uuid], Direction::Backward, 1)?.pop())
     }
+    /// Those that were changed behind this one, the newest first.
+    pub(crate) fn chunks_behind(&self, uuid: Uuid, placement: Placement) -> Result<Vec<DocBuf>> {
+        let uuid = [Value::Binary { subtype: 4, bytes: &uuid.0 }];
+        let is_newer = |doc: &RawDoc| match doc.get("lastmod") {
+            Some(Value::Timestamp(t)) => Placement::from_timestamp(t) > placement,
+            _ => false,
+        };
+        let (ns, mut max) = (ns("chunks"), limits::CHUNKS_LOOKED_AT_FIRST);
+        loop {
+            let mut found = self.0.by_index(&ns, BY_LASTMOD, &uuid, Direction::Backward, max)?;
+            let newer = found.iter().take_while(|doc| is_newer(doc)).count();
+            if newer < found.len() || found.len() < max {
+                found.truncate(newer);
+                return Ok(found);
+            }
+            max = max.saturating_mul(8);
+        }
+    }
     pub(crate) fn tags(&self, of: &str) -> Result<Vec<DocBuf>> {
         let key = [Value::String(of)];
         self.0.by_index(&ns("tags"), TAGS_BY_START, &key, Direction::Forward, usize::MAX)
@@ -85,59 +100,44 @@ impl Metadata {
         })?;
         Ok(n)
     }
-    pub(crate) fn stored(&self, name: &str) -> Result<Option<Stored>> {
-        let Some(doc) = self.collection(name)? else { return Ok(None) };
-        let chunks = self.chunks(CollectionEntry::parse(&doc)?.uuid)?;
-        Stored::new(doc, chunks).map(Some)
-    }
 }
 
 impl Stored {
-    /// From the documents; the chunks must tile all keys.
-    pub(crate) fn new(doc: DocBuf, docs: Vec<DocBuf>) -> Result<Stored> {
-        let entry = CollectionEntry::parse(&doc)?;
-        let all = docs.iter().map(|doc| Chunk::parse(doc)).collect::<Result<Vec<Chunk>>>()?;
-        let keyed = all.iter().zip(docs).map(|(chunk, doc)| Ok((entry.key.key_of_bound(&chunk.min)?, doc)));
-        let chunks = keyed.collect::<Result<BTreeMap<_, _>>>()?;
-        Ok(Stored { doc, table: RoutingTable::new(entry, &all)?, chunks })
-    }
     pub(crate) fn entry(&self) -> &CollectionEntry {
         &self.table.collection
     }
-    /// All of them, in order.
-    pub(crate) fn chunks(&self) -> impl Iterator<Item = &DocBuf> {
-        self.chunks.values()
-    }
-    /// The stored chunk with this lower bound.
-    pub(crate) fn chunk(&self, min: &RawDoc) -> Option<&DocBuf> {
-        self.chunks.get(&self.entry().key.key_of_bound(min).ok()?)
+    /// The chunk with this lower bound.
+    pub(crate) fn chunk(&self, min: &RawDoc) -> Option<ChunkRef<'_>> {
+        let start = self.entry().key.key_of_bound(min).ok()?;
+        self.table.chunks.find(&start).filter(|chunk| chunk.start() == start)
     }
     /// The table when these chunks are written.
     pub(crate) fn after(&self, written: &[Chunk]) -> Result<RoutingTable> {
         self.table.advanced(self.entry().clone(), written)
     }
-    /// What has to be written so that the chunks become those of `change`.
+    /// What has to be written so that the chunks become those of `change`; `stored` finds the document of a chunk by its lower bound.
     pub(crate) fn changes(
         &self,
         change: pando_routing::commit::Change,
         new_id: impl Fn() -> pando_bson::ObjectId,
+        stored: impl Fn(&RawDoc) -> Result<Option<DocBuf>>,
     ) -> Result<Vec<Change>> {
         let (ns, uuid) = (ns("chunks"), self.entry().uuid);
         let mut out = Vec::with_capacity(change.written.len() + change.removed.len());
         // What goes makes room for what comes.
         for min in &change.removed {
-            let was = self.chunk(min).ok_or_else(|| Error::internal("a chunk to remove is not there"))?;
-            out.push(Change::Remove { ns: ns.clone(), was: was.clone() });
+            let was = stored(min)?.ok_or_else(|| Error::internal("a chunk to remove is not there"))?;
+            out.push(Change::Remove { ns: ns.clone(), was });
         }
         for chunk in change.written {
-            out.push(match self.chunk(&chunk.min) {
+            out.push(match stored(&chunk.min)? {
                 None => {
                     let now = Chunk { id: new_id(), ..chunk }.to_doc(uuid);
                     Change::Insert(ns.clone(), now)
                 }
                 Some(was) => {
-                    let now = Chunk { id: Chunk::parse(was)?.id, ..chunk }.to_doc(uuid);
-                    Change::Replace { ns: ns.clone(), was: was.clone(), now }
+                    let now = Chunk { id: Chunk::parse(&was)?.id, ..chunk }.to_doc(uuid);
+                    Change::Replace { ns: ns.clone(), was, now }
                 }
             });
         }
@@ -167,7 +167,7 @@ pub(crate) fn shard_of(chunk: &RawDoc) -> Option<ShardId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::stored;
+    use crate::testing::{chunk_doc, stored};
     use pando_bson::ObjectId;
     use pando_routing::Placement;
 
@@ -181,7 +181,8 @@ mod tests {
         let (min, max) =
             (stored.table.chunks.iter().next().unwrap().min().to_buf(), stored.entry().key.greatest());
         let merged = pando_routing::commit::merge(&stored.table, &ShardId::new("a"), &min, &max).unwrap();
-        let changes = stored.changes(merged, || ObjectId([99; 12])).unwrap();
+        let there = |min: &RawDoc| Ok(chunk_doc(&stored, min));
+        let changes = stored.changes(merged, || ObjectId([99; 12]), there).unwrap();
         assert!(matches!(&changes[0], Change::Remove { was, .. } if has_id(was, 2)));
         assert!(matches!(&changes[1], Change::Replace { now, .. } if has_id(now, 1)));
         let points = [pando_bson::doc! { "a": -5 }.to_raw()];
@@ -196,7 +197,7 @@ mod tests {
         .unwrap();
         let after = stored.after(&split.written).unwrap();
         assert_eq!((after.chunks.len(), after.placement()), (3, Placement::new(1, 3)));
-        let changes = stored.changes(split, || ObjectId([99; 12])).unwrap();
+        let changes = stored.changes(split, || ObjectId([99; 12]), there).unwrap();
         assert!(matches!(&changes[1], Change::Insert(_, now) if has_id(now, 99)));
     }
 }

@@ -9,7 +9,7 @@ use crate::mutexes::Subject;
 use pando_access::{Change, Interrupt};
 use pando_base::{Error, ErrorCode, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, Value};
-use pando_routing::{Chunk, ChunkVersion, CollectionEntry, ShardId, commit};
+use pando_routing::{ChunkVersion, CollectionEntry, ShardId, commit};
 
 /// What `_configsvrCommitChunkMigration` asks for.
 pub struct Migration {
@@ -39,12 +39,11 @@ impl CatalogManager {
     ) -> Result<(ChunkVersion, ChunkVersion)> {
         self.prepare().await?;
         let _one = self.lock(interrupt, Subject::Collection(migration.ns.clone())).await?;
-        let metadata = self.metadata();
         let _owners = self.keep_shards(interrupt, &[migration.to.as_str()]).await.map_err(|e| {
             let text = format!("Shard {} does not exist", migration.to);
             if e.code == ErrorCode::ShardNotFound { Error::new(e.code, text) } else { e }
         })?;
-        let stored = metadata.stored(&migration.ns)?.ok_or_else(no_collection)?;
+        let stored = self.stored(&migration.ns)?.ok_or_else(no_collection)?;
         let Some(at) = migration.valid_after else {
             let text = "chunk operation requires validAfter timestamp";
             return Err(Error::new(ErrorCode::IllegalOperation, text));
@@ -57,7 +56,7 @@ impl CatalogManager {
         let Migration { from, to, min, max, .. } = migration;
         let change = commit::move_range(&stored.table, from, to, min, max, at)?;
         let after = stored.after(&change.written)?;
-        self.write(interrupt, &stored.changes(change, || self.new_object_id())?).await?;
+        self.write(interrupt, &self.changes(&stored, change)?).await?;
         let mut d = DocBuilder::new();
         d.raw_doc("min", min).raw_doc("max", max).str("from", from.as_str()).str("to", to.as_str());
         self.log_change(client, "moveChunk.commit", &migration.ns, &d.finish()).await;
@@ -94,7 +93,7 @@ impl CatalogManager {
             if entry.allow_migrations == allow {
                 return Ok(());
             }
-            let stored = self.metadata().stored(of)?;
+            let stored = self.stored(of)?;
             if stored.is_none_or(|stored| stored.table.version() != version) {
                 return Err(conflict(format!("collection {of} has changed since it was looked at")));
             }
@@ -129,9 +128,9 @@ impl Migration {
     }
     /// The recipient owns just this range: the command came before.
     fn is_done(&self, stored: &Stored) -> Result<bool> {
-        let Some(doc) = stored.chunk(&self.min) else { return Ok(false) };
-        let chunk = Chunk::parse(doc)?;
-        Ok(chunk.shard == self.to && chunk.max == self.max)
+        let Some(chunk) = stored.chunk(&self.min) else { return Ok(false) };
+        let is_whole = stored.entry().key.key_of_bound(&self.max).is_ok_and(|end| chunk.end() == end);
+        Ok(*chunk.shard() == self.to && is_whole)
     }
     fn check(&self, stored: &Stored, at: Timestamp) -> Result<()> {
         let key = &stored.entry().key;

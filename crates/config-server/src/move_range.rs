@@ -31,7 +31,7 @@ impl CatalogManager {
         max: Option<&RawDoc>,
         to: &ShardId,
     ) -> Result<OwnedRange> {
-        let stored = self.metadata().stored(of)?.ok_or_else(|| {
+        let stored = self.stored(of)?.ok_or_else(|| {
             Error::new(ErrorCode::NamespaceNotSharded, format!("Collection {of} is not sharded."))
         })?;
         if self.metadata().shard(to.as_str())?.is_none() {

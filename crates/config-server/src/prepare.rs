@@ -41,6 +41,7 @@ impl CatalogManager {
     /// Another primary may have been here, or what was made may have been undone.
     pub fn step_up(&self) {
         self.prepared.store(false, SeqCst);
+        self.tables.forget_all();
     }
     /// Makes what is missing. Before every decision; costs nothing when it was done.
     pub async fn prepare(&self) -> Result<()> {

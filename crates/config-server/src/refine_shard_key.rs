@@ -34,7 +34,7 @@ impl CatalogManager {
         self.prepare().await?;
         let _zones = self.lock(interrupt, Subject::Zones).await?;
         let _one = self.lock(interrupt, Subject::Collection(refinement.ns.clone())).await?;
-        let stored = self.metadata().stored(&refinement.ns)?.ok_or_else(|| {
+        let stored = self.stored(&refinement.ns)?.ok_or_else(|| {
             let text = format!("Collection {} is not sharded.", refinement.ns);
             Error::new(ErrorCode::NamespaceNotSharded, text)
         })?;
@@ -49,7 +49,8 @@ impl CatalogManager {
         d.raw_doc("oldKey", was.key.pattern()).raw_doc("newKey", now.key.pattern());
         d.object_id("oldEpoch", was.generation.epoch).object_id("newEpoch", now.new.epoch);
         self.log_change(client, "refineCollectionShardKey.start", &now.ns, &d.finish()).await;
-        self.write(interrupt, &refinement.changes(&stored, tags)).await?;
+        let chunks = self.metadata().chunks(was.uuid)?;
+        self.write(interrupt, &refinement.changes(&stored, chunks, tags)).await?;
         self.log_change(client, "refineCollectionShardKey.end", &now.ns, RawDoc::empty()).await;
         Ok(())
     }
@@ -62,7 +63,7 @@ impl CatalogManager {
     ) -> Result<bool> {
         self.prepare().await?;
         let _one = self.lock(interrupt, Subject::Collection(refinement.ns.clone())).await?;
-        if self.metadata().stored(&refinement.ns)?.is_some_and(|stored| refinement.is_made(&stored)) {
+        if self.stored(&refinement.ns)?.is_some_and(|stored| refinement.is_made(&stored)) {
             return Ok(true);
         }
         let change = self.fenced(&refinement.ns, refinement.new.timestamp)?;
@@ -91,7 +92,7 @@ impl Refinement {
         }
         Ok(())
     }
-    fn changes(&self, stored: &Stored, tags: Vec<DocBuf>) -> Vec<Change> {
+    fn changes(&self, stored: &Stored, chunks: Vec<DocBuf>, tags: Vec<DocBuf>) -> Vec<Change> {
         let (was, generation) = (stored.doc.clone(), self.new);
         let fields = [
             ("lastmodEpoch", Some(Value::ObjectId(generation.epoch))),
@@ -106,7 +107,7 @@ impl Refinement {
                 Change::Replace { ns: ns(collection), was, now }
             }
         };
-        changes.extend(stored.chunks().cloned().map(of("chunks")));
+        changes.extend(chunks.into_iter().map(of("chunks")));
         changes.extend(tags.into_iter().map(of("tags")));
         changes
     }
@@ -123,7 +124,7 @@ impl Refinement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{GENERATION, stored};
+    use crate::testing::{GENERATION, chunk_docs, of_docs, stored};
     use pando_bson::{ObjectId, doc};
     use pando_routing::Chunk;
 
@@ -138,20 +139,20 @@ mod tests {
         let wanted = refinement(doc! { "a": 1, "b": 1 }.to_raw(), GENERATION.1);
         assert!(wanted.check(&stored).is_ok() && !wanted.is_made(&stored));
         let zone = doc! { "_id": 1, "ns": "d.c", "min": { "a": 0 }, "max": { "a": 5 }, "tag": "z" }.to_raw();
-        let changes = wanted.changes(&stored, vec![zone]);
+        let changes = wanted.changes(&stored, chunk_docs(&stored), vec![zone]);
         let now = |i: usize| match &changes[i] {
             Change::Replace { now, .. } => now.clone(),
             other => panic!("{other:?}"),
         };
         let docs: Vec<DocBuf> = (1..3).map(now).collect();
-        let after = Stored::new(now(0), docs.clone()).unwrap();
+        let after = of_docs(now(0), &docs);
         assert!(wanted.is_made(&after) && after.entry().uuid == stored.entry().uuid);
         let chunks: Vec<Chunk> = docs.iter().map(|doc| Chunk::parse(doc).unwrap()).collect();
         assert_eq!(chunks[0].min, wanted.key.least());
         assert_eq!(chunks[1].max, wanted.key.greatest());
         assert_eq!(chunks[0].max.to_string(), r#"{ a: 0, b: MinKey }"#);
-        for (chunk, was) in chunks.iter().zip(stored.chunks()) {
-            let was = Chunk::parse(was).unwrap();
+        for (chunk, was) in chunks.iter().zip(chunk_docs(&stored)) {
+            let was = Chunk::parse(&was).unwrap();
             assert_eq!((chunk.id, &chunk.shard, chunk.placement), (was.id, &was.shard, was.placement));
         }
         assert_eq!(now(3).get("max").unwrap().as_doc().unwrap().to_string(), r#"{ a: 5, b: MinKey }"#);

@@ -2,8 +2,8 @@
 
 use crate::metadata::Stored;
 use pando_base::{Timestamp, Uuid};
-use pando_bson::{DocBuilder, ObjectId, Value};
-use pando_routing::{Chunk, Placement, ShardId};
+use pando_bson::{DocBuf, DocBuilder, ObjectId, RawDoc, Value};
+use pando_routing::{Chunk, CollectionEntry, Placement, RoutingTable, ShardId};
 
 pub(crate) const GENERATION: (ObjectId, Timestamp) = (ObjectId([7; 12]), Timestamp::new(9, 1));
 
@@ -29,5 +29,25 @@ pub(crate) fn stored(chunks: &[(Value<'_>, &str)]) -> Stored {
         let (min, max) = (bound(*min), bound(max));
         Chunk { id, min, max, shard, placement, history: vec![owner], jumbo: false }.to_doc(uuid)
     });
-    Stored::new(entry.finish(), docs.collect()).unwrap()
+    of_docs(entry.finish(), &docs.collect::<Vec<_>>())
+}
+
+/// From the documents that would be stored.
+pub(crate) fn of_docs(doc: DocBuf, chunks: &[DocBuf]) -> Stored {
+    let chunks: Vec<Chunk> = chunks.iter().map(|doc| Chunk::parse(doc).unwrap()).collect();
+    let table = RoutingTable::new(CollectionEntry::parse(&doc).unwrap(), &chunks).unwrap();
+    Stored { doc, table }
+}
+
+/// The documents of its chunks; each has the number of its place for an id.
+pub(crate) fn chunk_docs(stored: &Stored) -> Vec<DocBuf> {
+    let numbered = stored.table.chunks.iter().zip(1..);
+    numbered
+        .map(|(chunk, n)| Chunk { id: ObjectId([n; 12]), ..chunk.to_chunk() }.to_doc(stored.entry().uuid))
+        .collect()
+}
+
+/// The document of the chunk with this lower bound.
+pub(crate) fn chunk_doc(stored: &Stored, min: &RawDoc) -> Option<DocBuf> {
+    chunk_docs(stored).into_iter().find(|doc| doc.get("min").and_then(|v| v.as_doc()) == Some(min))
 }

@@ -10,14 +10,16 @@ use crate::lifecycle::Lifecycle;
 use crate::replication::Replication;
 use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
+use pando_access::WriteOp;
 use pando_access::WriteUnit;
-use pando_access::observer::{Defined, OpObserver};
+use pando_access::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
 use pando_access::{InternalCollections, Uninterrupted};
-use pando_base::{Error, ErrorCode, OpTime, Result, SessionId, Timestamp, limits};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, SessionId, Timestamp, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::roles::ClusterRole;
 use pando_config_server::{CatalogManager, Node, ns};
 use pando_env::{BoxFuture, Component};
+use pando_metrics::Collector;
 use pando_session::retryable::Retryable;
 use pando_session::transaction::DurableState;
 use pando_storage::ReadAt;
@@ -108,6 +110,11 @@ impl ConfigServer {
         }
         topology.at
     }
+    /// Of `metrics`.
+    pub(crate) fn collect(&self, to: &mut Collector<'_>) {
+        let help = "Chunks of the routing tables that this config server decides by";
+        to.gauge("keptChunks", self.manager.kept_chunks() as i64, "chunks", help);
+    }
     /// The next reply tells what is there by then.
     pub(crate) fn topology_changed(&self) {
         self.topology.lock().unwrap_or_else(PoisonError::into_inner).read = None;
@@ -191,5 +198,33 @@ impl OpObserver for NoUserDatabases {
         }
         let text = format!("Can't create user databases on a --configsvr instance {}", coll.ns);
         Err(Error::new(ErrorCode::InvalidNamespace, text))
+    }
+}
+
+/// What users write into `config.chunks` themselves, the catalog manager has to hear of.
+pub(crate) struct ChunksObserver(pub(crate) Arc<ConfigServer>);
+
+impl ChunksObserver {
+    fn written(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, of: &Namespace) {
+        if op.of_server || *of != ns("chunks") {
+            return;
+        }
+        let config_server = self.0.clone();
+        unit.after_commit(move |_| config_server.manager.chunks_were_written());
+    }
+}
+
+impl OpObserver for ChunksObserver {
+    fn inserted(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, event: &Inserted<'_>) -> Result<()> {
+        self.written(unit, op, &event.coll.ns);
+        Ok(())
+    }
+    fn updated(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, event: &Updated<'_>) -> Result<()> {
+        self.written(unit, op, &event.coll.ns);
+        Ok(())
+    }
+    fn deleted(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, event: &Deleted<'_>) -> Result<()> {
+        self.written(unit, op, &event.coll.ns);
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use crate::aggregation::Aggregations;
 use crate::aggregation::collection_stats::CollectionStatsStages;
 use crate::audit::definitions::Audited;
 use crate::change_stream::ChangeStreams;
-use crate::config_server::{ConfigServer, NoUserDatabases};
+use crate::config_server::{ChunksObserver, ConfigServer, NoUserDatabases};
 use crate::crud::Crud;
 use crate::cursors::{ClientCursors, OpenCursors};
 use crate::lifecycle::{Lifecycle, tasks};
@@ -70,7 +70,8 @@ impl Server {
             sharding.remember_identity(&server.access.internal_collections())?;
             sharding.read_sections(&server.access.internal_collections())?;
         }
-        if server.config_server.is_some() {
+        if let Some(config_server) = &server.config_server {
+            maintenance.add_observer(Arc::new(ChunksObserver(config_server.clone())));
             maintenance.add_observer(Arc::new(NoUserDatabases));
         }
         if let Some(log) = server.instance.audit() {

@@ -33,7 +33,12 @@ impl Server {
         section("twoPhaseCommitCoordinator", two_phase_commit_coordinator::collect);
         section("wiredTiger", |s, to| s.storage.collect(to));
         section("mem", mem::collect);
-        section("metrics", |s, to| s.statistics.named.collect(to));
+        section("metrics", |s, to| {
+            s.statistics.named.collect(to);
+            if let Some(config_server) = &s.config_server {
+                to.within("configServer", |to| config_server.collect(to));
+            }
+        });
         section("metrics.changeStreams", |s, to| s.statistics.change_streams.collect(to));
         section("metrics.commands", |s, to| s.registry.collect(to));
         section("metrics.cursor", |s, to| s.crud.cursors.open.stats().collect(to));
