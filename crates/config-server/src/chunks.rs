@@ -69,11 +69,9 @@ impl CatalogManager {
         let before = stored.table.version();
         let written = change.written.clone();
         let after = stored.after(&written)?;
-        self.write(interrupt, &self.changes(&stored, change)?).await?;
-        for details in split_details(split, before, &written) {
-            let what = if written.len() == 2 { "split" } else { "multi-split" };
-            self.log_change(client, what, &split.ns, &details).await;
-        }
+        let what = if written.len() == 2 { "split" } else { "multi-split" };
+        let (changes, told) = (self.changes(&stored, change)?, split_details(split, before, &written));
+        self.write_told(interrupt, &changes, client, (what, &split.ns), &told).await?;
         Ok(versions(&after, &split.shard))
     }
     /// Returns the version of the shard's part of the collection.
@@ -119,8 +117,8 @@ impl CatalogManager {
             after.append("mergedVersion", &mut d);
             d.str("owningShard", merge.shard.as_str()).raw_doc("min", &merge.min).raw_doc("max", &merge.max);
             d.i32("numChunks", n as i32);
-            self.write(interrupt, &self.changes(&stored, change)?).await?;
-            self.log_change(client, "merge", &merge.ns, &d.finish()).await;
+            let changes = self.changes(&stored, change)?;
+            self.write_told(interrupt, &changes, client, ("merge", &merge.ns), &[d.finish()]).await?;
         }
         Ok(version)
     }

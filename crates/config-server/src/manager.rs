@@ -7,7 +7,7 @@ use crate::node::Node;
 use crate::remove_shard::not_found;
 use pando_access::{Change, Guard, InternalCollections, Interrupt};
 use pando_base::{OpTime, Result, SessionId, Uuid, limits};
-use pando_bson::ObjectId;
+use pando_bson::{DocBuf, ObjectId};
 use pando_env::Env;
 use pando_routing::{CollectionEntry, commit};
 use std::sync::atomic::AtomicBool;
@@ -106,6 +106,27 @@ impl CatalogManager {
 
     /// Writes all of it or nothing, and waits until a majority holds it.
     pub(crate) async fn write(&self, interrupt: &dyn Interrupt, changes: &[Change]) -> Result<OpTime> {
+        let at = self.write_here(interrupt, changes).await?;
+        self.node.await_majority(at).await?;
+        Ok(at)
+    }
+    /// The same, and what is told of it goes into the changelog at once: a majority holds both after one wait, whoever else waits.
+    pub(crate) async fn write_told(
+        &self,
+        interrupt: &dyn Interrupt,
+        changes: &[Change],
+        client: &str,
+        (what, ns): (&str, &str),
+        told: &[DocBuf],
+    ) -> Result<OpTime> {
+        let at = self.write_here(interrupt, changes).await?;
+        for details in told {
+            self.log_change(client, what, ns, details).await;
+        }
+        self.node.await_majority(at).await?;
+        Ok(at)
+    }
+    async fn write_here(&self, interrupt: &dyn Interrupt, changes: &[Change]) -> Result<OpTime> {
         if changes.is_empty() {
             return Ok(OpTime::NULL);
         }
@@ -116,7 +137,6 @@ impl CatalogManager {
             self.node.committed(session, number, at);
         }
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).push((session, number));
-        self.node.await_majority(at).await?;
         Ok(at)
     }
     fn take_session(&self) -> (SessionId, i64) {

@@ -56,10 +56,11 @@ impl CatalogManager {
         let Migration { from, to, min, max, .. } = migration;
         let change = commit::move_range(&stored.table, from, to, min, max, at)?;
         let after = stored.after(&change.written)?;
-        self.write(interrupt, &self.changes(&stored, change)?).await?;
         let mut d = DocBuilder::new();
         d.raw_doc("min", min).raw_doc("max", max).str("from", from.as_str()).str("to", to.as_str());
-        self.log_change(client, "moveChunk.commit", &migration.ns, &d.finish()).await;
+        // Writers wait for it on the donor.
+        let (changes, what) = (self.changes(&stored, change)?, ("moveChunk.commit", &*migration.ns));
+        self.write_told(interrupt, &changes, client, what, &[d.finish()]).await?;
         Ok(versions(&after, from))
     }
 

@@ -65,6 +65,8 @@ enum Step {
     Making,
     Cloning,
     CatchingUp,
+    /// There was little to catch up with.
+    Pausing,
     Draining,
     Entering,
     /// Until the donor tells, or it is time to ask.
@@ -234,7 +236,10 @@ impl ReceiveRange {
             Step::Cloning => self.catch_up(out),
             Step::CatchingUp if self.told => self.catch_up(out),
             Step::CatchingUp => match reply.get("empty").is_some_and(|v| v.is_truthy()) {
-                true => out.rest(SLOT, limits::MIGRATION_POLL_MS as Millis),
+                true => {
+                    self.step = Step::Pausing;
+                    out.rest(SLOT, limits::MIGRATION_POLL_MS as Millis);
+                }
                 false => self.catch_up(out),
             },
             Step::Draining => self.enter(out),
@@ -259,7 +264,7 @@ impl ReceiveRange {
                 let result = self.why.take().map_or_else(|| Ok(DocBuf::default()), Err);
                 self.end(result, out);
             }
-            Step::Drawing | Step::Waiting | Step::Idle => {}
+            Step::Drawing | Step::Pausing | Step::Waiting | Step::Idle => {}
         }
     }
     fn on_failure(&mut self, why: Error, out: &mut Actions) {
@@ -277,6 +282,12 @@ impl ReceiveRange {
             Phase::Entered if self.step == Step::Waiting => {
                 out.cancel(SLOT);
                 self.ask(out);
+            }
+            // The donor's writers wait.
+            _ if self.step == Step::Pausing => {
+                self.told = true;
+                out.cancel(SLOT);
+                self.catch_up(out);
             }
             _ => self.told = true,
         }
@@ -300,6 +311,7 @@ impl ReceiveRange {
             | Step::Making
             | Step::Cloning
             | Step::CatchingUp
+            | Step::Pausing
             | Step::Draining
             | Step::Waiting => {
                 out.cancel(SLOT);
