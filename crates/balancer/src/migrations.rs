@@ -18,6 +18,8 @@ pub enum Why {
     Draining,
     ZoneViolation,
     Imbalance,
+    /// It is small, and goes where its neighbour is.
+    Defragmentation,
 }
 
 impl Why {
@@ -27,6 +29,7 @@ impl Why {
             Why::Draining => "draining",
             Why::ZoneViolation => "zoneViolation",
             Why::Imbalance => "chunksImbalance",
+            Why::Defragmentation => "defragmentation",
         }
     }
 }
@@ -52,7 +55,9 @@ pub fn migrations(collection: &Collection<'_>, shards: &mut Shards) -> Vec<Migra
     let mut round = Round { collection, shards, survey, recipients, found: Vec::new() };
     round.drain(&all);
     round.bring_home(&all);
-    round.even_out(&all);
+    if collection.evens_out {
+        round.even_out(&all);
+    }
     round.found
 }
 

@@ -19,9 +19,19 @@ pub enum Mutant {
     BackAndForth,
     /// A shard gives and takes as often as it comes.
     ManyAtOnce,
+    /// What is too large is put together with its neighbours.
+    JumboMerges,
+    /// Chunks become one over the end of a zone.
+    MergesOverZones,
+    /// Whatever its size a chunk goes to its neighbour.
+    LargeChunksMove,
 }
 
 impl Mutant {
+    /// Those of putting chunks together.
+    pub const OF_DEFRAGMENTATION: &[Mutant] =
+        &[Mutant::JumboMerges, Mutant::MergesOverZones, Mutant::LargeChunksMove];
+    /// Those of rounds.
     pub const ALL: &[Mutant] = &[
         Mutant::JumboMoves,
         Mutant::AllIsForced,

@@ -73,6 +73,8 @@ pub struct Settings {
     pub waits_for_delete: bool,
     /// What is too large moves all the same, unless it is marked.
     pub forces_jumbo: bool,
+    /// Neighbouring chunks of a shard become one by and by.
+    pub merges: bool,
     pub max_chunk_bytes: u64,
 }
 
@@ -84,18 +86,25 @@ impl Default for Settings {
             window: None,
             waits_for_delete: false,
             forces_jumbo: false,
+            merges: true,
             max_chunk_bytes: CHUNK_MB_DEFAULT << 20,
         }
     }
 }
 
 impl Settings {
-    /// `balancer` and `chunksize` as they are in `config.settings`, where they are there.
+    /// `balancer`, `chunksize` and `automerge` as they are in `config.settings`, where they are there.
     ///
     /// # Errors
     /// 2 for a value that nobody can go by: the balancer does nothing until it is mended.
-    pub fn parse(balancer: Option<&RawDoc>, chunk_size: Option<&RawDoc>) -> Result<Settings> {
+    pub fn parse(
+        balancer: Option<&RawDoc>,
+        chunk_size: Option<&RawDoc>,
+        auto_merge: Option<&RawDoc>,
+    ) -> Result<Settings> {
         let mut settings = Settings::default();
+        let enabled = auto_merge.and_then(|doc| doc.get("enabled"));
+        settings.merges = enabled.is_none_or(|v| v.is_truthy());
         if let Some(doc) = balancer {
             let flag = |name: &str| doc.get(name).is_some_and(|v| v.is_truthy());
             settings.stopped = flag("stopped");
@@ -136,7 +145,7 @@ mod tests {
     use pando_bson::doc;
 
     fn parsed(balancer: pando_bson::Document) -> Result<Settings> {
-        Settings::parse(Some(&balancer.to_raw()), None)
+        Settings::parse(Some(&balancer.to_raw()), None, None)
     }
 
     #[test]
@@ -170,8 +179,9 @@ mod tests {
         }
         assert!(parsed(doc! { "mode": "half" }).is_err());
         assert!(parsed(doc! { "activeWindow": 5 }).is_err());
-        let bytes =
-            |mb: i32| Settings::parse(None, Some(&doc! { "value": mb }.to_raw())).map(|s| s.max_chunk_bytes);
+        let bytes = |mb: i32| {
+            Settings::parse(None, Some(&doc! { "value": mb }.to_raw()), None).map(|s| s.max_chunk_bytes)
+        };
         assert_eq!(bytes(1).unwrap(), 1 << 20);
         assert!(bytes(0).is_err() && bytes(1025).is_err() && bytes(-1).is_err());
     }

@@ -63,6 +63,8 @@ pub struct Collection<'a> {
     pub max_chunk_bytes: u64,
     /// What is too large moves all the same, unless it is marked (`attemptToBalanceJumboChunks`).
     pub forces_jumbo: bool,
+    /// Not while it is defragmented: what was put together would be taken apart.
+    pub evens_out: bool,
 }
 
 impl Collection<'_> {

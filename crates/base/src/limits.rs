@@ -731,6 +731,12 @@ pub const CHUNK_MB_MAX: u64 = 1024;
 pub const KEPT_CHUNKS_MAX: usize = 10_000_000;
 /// Chunks that are read at first to find those that have changed.
 pub const CHUNKS_LOOKED_AT_FIRST: usize = 8;
+/// Chunks that become one, or others, by one commit of the config servers.
+pub const CHUNKS_MERGED_AT_ONCE: usize = 10_000;
+/// Merges and measurements of a collection that is defragmented that are under way at once (MongoDB's).
+pub const DEFRAGMENTATION_TASKS_AT_ONCE: usize = 50;
+/// How often the auto-merger looks whether it is time.
+pub const AUTO_MERGER_LOOK_MS: u64 = 1_000;
 /// Points that one `split` may name.
 pub const SPLIT_POINTS_MAX: usize = 8_192;
 /// Routing tables that are kept; those used longest ago are dropped first.

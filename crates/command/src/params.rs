@@ -68,6 +68,9 @@ params! {
     allowMultipleArbiters START Bool(false);
     auditAuthorizationSuccess BOTH Bool(false);
     authenticationMechanisms START List("SCRAM-SHA-1,SCRAM-SHA-256");
+    autoMergerIntervalSecs BOTH Int(3600, 1, MAX32);
+    autoMergerMaxNumberOfChunksToMerge BOTH Int(1000, 2, MAX32);
+    autoMergerThrottlingMS BOTH Int(15_000, 0, MAX32);
     automationServiceDescriptor BOTH Text("");
     changeStreamOptions RUN Object;
     changeSyncSourceThresholdMillis BOTH Int(5, 0, i64::MAX);

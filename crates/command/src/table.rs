@@ -57,6 +57,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_configsvrCommitChunksMerge" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrCommitDropCollection" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrCommitDropDatabase" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
+    "_configsvrCommitMergeAllChunksOnShard" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrCommitMovePrimary" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrCommitRefineCollectionShardKey" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrCommitReshardCollection" [] (ADMIN_ONLY) - [C] (internal) "sharding";
@@ -118,6 +119,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_shardsvrFenceDatabase" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrGetStatsForBalancing" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrJoinMigrations" [] (ADMIN_ONLY) - [S] (internal) "sharding";
+    "_shardsvrMergeAllChunksOnShard" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
     "_shardsvrMigrationIsOver" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
     "_shardsvrMovePrimary" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
     "_shardsvrMoveRange" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
@@ -267,6 +269,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "logout" [] (SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (open) "Ends the login of this connection.";
     "makeSnapshot" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D] (login) "The name of what has been applied.";
     "mapReduce" ["mapreduce"] (READ | SECONDARY_OPT_IN | WRITE_CONCERN | NOW) - [D R] (by_args) "Maps documents to keys and values, and reduces each key's values to one (deprecated).";
+    "mergeAllChunksOnShard" [] (ADMIN_ONLY) - [R] (by_args) "Puts neighbouring chunks of a shard together.";
     "mergeChunks" [] (ADMIN_ONLY | WRITE) - [S R] (by_args) "Puts neighbouring chunks together.";
     "moveChunk" [] (ADMIN_ONLY) - [R] (by_args) "Gives a chunk to another shard.";
     "movePrimary" [] (ADMIN_ONLY) - [R] (by_args) "Gives what is not sharded of a database to another shard.";

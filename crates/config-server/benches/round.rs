@@ -32,9 +32,9 @@ fn sizes(shards: usize) -> Sizes {
 }
 
 fn round(manager: &CatalogManager, sizes: &Sizes) -> usize {
-    let settings = Settings::parse(None, None).unwrap();
-    let collections = [Balanced { ns: NS.to_owned(), uuid: UUID }];
-    manager.plan_round(&settings, &collections, sizes).unwrap().moves.len()
+    let settings = Settings::parse(None, None, None).unwrap();
+    let collections = [Balanced { ns: NS.to_owned(), uuid: UUID, defragmentation: None }];
+    manager.plan_round(&settings, &collections, sizes, &BTreeMap::new()).unwrap().moves.len()
 }
 
 fn main() {

@@ -1,9 +1,10 @@
 //! What the balancer's policy says of the metadata as it is (SH-BAL-1 to SH-BAL-6).
 
 use crate::chunks::Split;
+use crate::defragmentation::phase_of;
 use crate::manager::CatalogManager;
 use crate::metadata::{is_draining, ns, text, zones};
-use pando_balancer::{Collection, Migration, Settings, Shard, Shards};
+use pando_balancer::{Collection, Measured, Migration, Phase, Settings, Shard, Shards, Tasks, defragment};
 use pando_base::{Result, Uuid};
 use pando_bson::{DocBuf, ObjectId};
 use pando_routing::zones::Zones;
@@ -15,6 +16,8 @@ use std::collections::BTreeMap;
 pub struct Balanced {
     pub ns: String,
     pub uuid: Uuid,
+    /// Where somebody wants it to have fewer chunks.
+    pub defragmentation: Option<Phase>,
 }
 
 /// Bytes of each collection on each shard.
@@ -24,6 +27,7 @@ pub type Sizes = BTreeMap<String, BTreeMap<ShardId, u64>>;
 #[derive(Clone, Debug)]
 pub struct Move {
     pub migration: Migration,
+    pub uuid: Uuid,
     pub epoch: ObjectId,
     /// The pattern of the shard key.
     pub key: DocBuf,
@@ -36,7 +40,34 @@ pub struct Plan {
     pub splits: Vec<Split>,
     /// No shard is in two of them.
     pub moves: Vec<Move>,
+    pub defragmentations: Vec<Defragmentation>,
 }
+
+/// What is to be done in a collection's phase; nothing of it: it is over.
+pub struct Defragmentation {
+    pub ns: String,
+    pub uuid: Uuid,
+    pub phase: Phase,
+    pub key: DocBuf,
+    /// These become one each.
+    pub merges: Vec<(ShardId, DocBuf, DocBuf)>,
+    pub measure: Vec<Unmeasured>,
+    /// How much there is to do in this phase, as far as that is known.
+    pub left: usize,
+    pub is_over: bool,
+}
+
+/// A chunk of which nobody knows how large it is.
+pub struct Unmeasured {
+    pub shard: ShardId,
+    pub min: DocBuf,
+    pub max: DocBuf,
+    /// Its bounds as they are compared.
+    pub keys: (Vec<u8>, Vec<u8>),
+}
+
+/// What has been measured of collections that are defragmented; those that are none of them are forgotten.
+pub type AllMeasured = BTreeMap<Uuid, Measured>;
 
 /// The collection's own size of chunks, or everybody's.
 pub(crate) fn max_chunk_bytes(entry: &CollectionEntry, settings: &Settings) -> u64 {
@@ -49,7 +80,9 @@ impl CatalogManager {
     /// 2 for settings that nobody can go by.
     pub fn balancer_settings(&self) -> Result<Settings> {
         let metadata = self.metadata();
-        Settings::parse(metadata.setting("balancer")?.as_deref(), metadata.setting("chunksize")?.as_deref())
+        let [balancer, size, merge] =
+            ["balancer", "chunksize", "automerge"].map(|name| metadata.setting(name));
+        Settings::parse(balancer?.as_deref(), size?.as_deref(), merge?.as_deref())
     }
     /// Those that nobody has excepted.
     pub fn balanced_collections(&self) -> Result<Vec<Balanced>> {
@@ -58,7 +91,8 @@ impl CatalogManager {
         for doc in &all {
             let entry = CollectionEntry::parse(doc)?;
             if !entry.no_balance && entry.allow_migrations && entry.resharding.is_none() {
-                found.push(Balanced { ns: entry.ns, uuid: entry.uuid });
+                let defragmentation = phase_of(doc);
+                found.push(Balanced { ns: entry.ns, uuid: entry.uuid, defragmentation });
             }
         }
         Ok(found)
@@ -74,10 +108,16 @@ impl CatalogManager {
         self.metadata().shards()?.iter().map(of).collect()
     }
     /// Decides upon what is stored now; collections in the order in which they are given.
-    pub fn plan_round(&self, settings: &Settings, collections: &[Balanced], sizes: &Sizes) -> Result<Plan> {
+    pub fn plan_round(
+        &self,
+        settings: &Settings,
+        collections: &[Balanced],
+        sizes: &Sizes,
+        measured: &AllMeasured,
+    ) -> Result<Plan> {
         let mut shards = Shards::new(self.balancer_shards()?);
         let mut plan = Plan::default();
-        let none = BTreeMap::new();
+        let (none, nothing) = (BTreeMap::new(), Measured::default());
         for one in collections {
             let Some(stored) = self.stored(&one.ns)? else { continue };
             let entry = stored.entry();
@@ -92,6 +132,7 @@ impl CatalogManager {
                 bytes: sizes.get(&one.ns).unwrap_or(&none),
                 max_chunk_bytes: max_chunk_bytes(entry, settings),
                 forces_jumbo: settings.forces_jumbo,
+                evens_out: one.defragmentation.is_none(),
             };
             let cuts = pando_balancer::splits(&collection);
             let is_cut = !cuts.is_empty();
@@ -106,12 +147,43 @@ impl CatalogManager {
             }));
             // What is cut now moves in the next round.
             if !is_cut {
-                let found = pando_balancer::migrations(&collection, &mut shards);
+                let mut found = pando_balancer::migrations(&collection, &mut shards);
+                if let Some(phase) = one.defragmentation {
+                    let known = measured.get(&one.uuid).unwrap_or(&nothing);
+                    let mut tasks = defragment(phase, &collection, known, &mut shards);
+                    found.append(&mut tasks.moves);
+                    plan.defragmentations.push(planned(entry, phase, &tasks, found.is_empty()));
+                }
                 let (epoch, max_bytes) = (entry.generation.epoch, collection.max_chunk_bytes);
-                let of = |migration| Move { migration, epoch, key: entry.key.pattern().to_buf(), max_bytes };
+                let uuid = entry.uuid;
+                let of =
+                    |migration| Move { migration, uuid, epoch, key: entry.key.pattern().to_buf(), max_bytes };
                 plan.moves.extend(found.into_iter().map(of));
             }
         }
         Ok(plan)
+    }
+}
+
+fn planned(entry: &CollectionEntry, phase: Phase, tasks: &Tasks<'_>, nothing_moves: bool) -> Defragmentation {
+    let merge = |run: &pando_balancer::Run<'_>| {
+        let (min, max) = run.range();
+        (run.shard().clone(), min, max)
+    };
+    let unmeasured = |chunk: &pando_routing::ChunkRef<'_>| Unmeasured {
+        shard: chunk.shard().clone(),
+        min: chunk.min().to_buf(),
+        max: chunk.max(),
+        keys: (chunk.start().to_vec(), chunk.end().to_vec()),
+    };
+    Defragmentation {
+        ns: entry.ns.clone(),
+        uuid: entry.uuid,
+        phase,
+        key: entry.key.pattern().to_buf(),
+        merges: tasks.merges.iter().map(merge).collect(),
+        measure: tasks.measure.iter().map(unmeasured).collect(),
+        left: tasks.left,
+        is_over: nothing_moves && tasks.is_over(),
     }
 }

@@ -1,12 +1,14 @@
 //! What the balancer is told: whether it may work, and how it is to treat a collection (SH-BAL-2, SYS-243). The balancer itself is
 //! somebody else.
 
+use crate::defragmentation;
 use crate::documents::{named, with_fields};
 use crate::manager::CatalogManager;
 use crate::metadata::{Stored, is_draining, ns, text, zones};
 use crate::mutexes::Subject;
 use pando_access::{Change, Interrupt};
-use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_balancer::Phase;
+use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
 use pando_bson::{DocBuilder, Value};
 use pando_routing::CollectionEntry;
 use pando_routing::zones::Zones;
@@ -31,6 +33,8 @@ pub struct Compliance {
     pub chunk_mb: f64,
     /// `draining`, `zoneViolation`, `defragmentingChunks`.
     pub violation: Option<&'static str>,
+    /// Of its defragmentation.
+    pub defragmentation: Option<(Uuid, Phase)>,
 }
 
 impl CatalogManager {
@@ -94,7 +98,7 @@ impl CatalogManager {
             fields.push(("maxChunkSizeBytes", (mb > 0).then_some(Value::Int64(mb * MB))));
         }
         if let Some(on) = defragment {
-            fields.push(("defragmentCollection", on.then_some(Value::Boolean(true))));
+            fields.extend(defragmentation::fields(on));
         }
         if let Some(on) = auto_splitter {
             fields.push(("noAutoSplit", Some(Value::Boolean(!on))));
@@ -117,11 +121,13 @@ impl CatalogManager {
         let everybodys = everybodys.and_then(|doc| doc.get("value").and_then(|v| v.as_f64()));
         let own = stored.entry().max_chunk_bytes.map(|bytes| bytes as f64 / MB as f64);
         let chunk_mb = own.or(everybodys).unwrap_or(CHUNK_MB);
-        let violation = match stored.doc.get("defragmentCollection").is_some_and(|v| v.is_truthy()) {
-            true => Some("defragmentingChunks"),
-            false => self.violation(&stored)?,
+        let phase = defragmentation::phase_of(&stored.doc);
+        let violation = match phase {
+            Some(_) => Some("defragmentingChunks"),
+            None => self.violation(&stored)?,
         };
-        Ok(Compliance { chunk_mb, violation })
+        let defragmentation = phase.map(|phase| (stored.entry().uuid, phase));
+        Ok(Compliance { chunk_mb, violation, defragmentation })
     }
     fn violation(&self, stored: &Stored) -> Result<Option<&'static str>> {
         let metadata = self.metadata();

@@ -107,18 +107,11 @@ impl CatalogManager {
             return Err(Error::new(ErrorCode::IllegalOperation, text));
         }
         let change = commit::merge(&stored.table, &merge.shard, &merge.min, &merge.max)?;
-        let before = stored.table.shard_version(&merge.shard);
         let version = stored.after(&change.written)?.shard_version(&merge.shard);
         if let [merged] = &change.written[..] {
-            let n = change.removed.len() + 1;
-            let after = ChunkVersion::new(entry.generation, merged.placement);
-            let mut d = DocBuilder::new();
-            before.append("prevShardVersion", &mut d);
-            after.append("mergedVersion", &mut d);
-            d.str("owningShard", merge.shard.as_str()).raw_doc("min", &merge.min).raw_doc("max", &merge.max);
-            d.i32("numChunks", n as i32);
+            let told = merge_details(&stored, merged, change.removed.len() + 1);
             let changes = self.changes(&stored, change)?;
-            self.write_told(interrupt, &changes, client, ("merge", &merge.ns), &[d.finish()]).await?;
+            self.write_told(interrupt, &changes, client, ("merge", &merge.ns), &[told]).await?;
         }
         Ok(version)
     }
@@ -204,6 +197,16 @@ fn not_committed(e: Error) -> Error {
         }
         _ => e,
     }
+}
+
+/// What the changelog tells of a chunk that was `chunks` chunks.
+pub(crate) fn merge_details(stored: &Stored, merged: &Chunk, chunks: usize) -> DocBuf {
+    let mut d = DocBuilder::new();
+    stored.table.shard_version(&merged.shard).append("prevShardVersion", &mut d);
+    ChunkVersion::new(stored.entry().generation, merged.placement).append("mergedVersion", &mut d);
+    d.str("owningShard", merged.shard.as_str()).raw_doc("min", &merged.min).raw_doc("max", &merged.max);
+    d.i32("numChunks", chunks as i32);
+    d.finish()
 }
 
 fn split_details(split: &Split, before: ChunkVersion, written: &[Chunk]) -> Vec<DocBuf> {

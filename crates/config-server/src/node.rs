@@ -17,6 +17,8 @@ pub trait Node: Send + Sync {
     fn number<'a>(&'a self, what: &'a str, of: &'a str) -> BoxFuture<'a, Result<Timestamp>>;
     /// `set/host1,host2` of this set.
     fn connection_string(&self) -> String;
+    /// Of chunks that have been where they are since then nobody needs to know where they were before.
+    fn history_from(&self) -> Timestamp;
     /// The version whose features may be used.
     fn feature_version(&self) -> String;
     /// `host:port` of this process, for what it logs.

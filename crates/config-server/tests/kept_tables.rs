@@ -29,13 +29,13 @@ impl Chance {
 
 /// What is decided for each of these loads: which chunk is the first that may move shows marks as well.
 fn decisions(manager: &CatalogManager) -> String {
-    let settings = Settings::parse(None, None).unwrap();
-    let collections = [Balanced { ns: NS.to_owned(), uuid: UUID }];
+    let settings = Settings::parse(None, None, None).unwrap();
+    let collections = [Balanced { ns: NS.to_owned(), uuid: UUID, defragmentation: None }];
     let mut said = String::new();
     for full in 0..SHARDS {
         let of = |n: usize| (ShardId::new(&format!("shard{n:04}")), if n == full { 1 << 40 } else { 0 });
         let sizes: Sizes = BTreeMap::from([(NS.to_owned(), (0..SHARDS).map(of).collect())]);
-        let plan = manager.plan_round(&settings, &collections, &sizes).unwrap();
+        let plan = manager.plan_round(&settings, &collections, &sizes, &BTreeMap::new()).unwrap();
         for m in plan.moves {
             said += &format!("{:?}\n", m.migration);
         }

@@ -90,15 +90,23 @@ fn is_split(table: &RoutingTable, start: &[u8], end: &[u8], points: &[DocBuf]) -
 
 /// Makes one of the chunks between two bounds, all of which `shard` owns.
 pub fn merge(table: &RoutingTable, shard: &ShardId, min: &RawDoc, max: &RawDoc) -> Result<Change> {
-    let chunks = split::check_merge(&table.chunks, shard, min, max)?;
-    let (Some(first), true) = (chunks.first(), chunks.len() > 1) else { return Ok(Change::default()) };
-    let placement = Next(table.placement()).take()?;
-    // Before the youngest of them some of its documents were elsewhere.
-    let since = chunks.iter().filter_map(|c| c.since()).max();
-    let history = since.map(|valid_after| Owner { valid_after, shard: shard.clone() }).into_iter().collect();
-    let written = vec![Chunk { history, ..piece(*first, min, max, placement) }];
-    let removed = chunks[1..].iter().map(|c| c.min().to_buf()).collect();
-    Ok(Change { written, removed })
+    merge_all(table, shard, &[(min.to_buf(), max.to_buf())])
+}
+
+/// The same for several ranges, none of which overlap.
+pub fn merge_all(table: &RoutingTable, shard: &ShardId, ranges: &[(DocBuf, DocBuf)]) -> Result<Change> {
+    let (mut change, mut next) = (Change::default(), Next(table.placement()));
+    for (min, max) in ranges {
+        let chunks = split::check_merge(&table.chunks, shard, min, max)?;
+        let (Some(first), true) = (chunks.first(), chunks.len() > 1) else { continue };
+        // Before the youngest of them some of its documents were elsewhere.
+        let since = chunks.iter().filter_map(|c| c.since()).max();
+        let history = since.map(|valid_after| Owner { valid_after, shard: shard.clone() });
+        let history = history.into_iter().collect();
+        change.written.push(Chunk { history, ..piece(*first, min, max, next.take()?) });
+        change.removed.extend(chunks[1..].iter().map(|c| c.min().to_buf()));
+    }
+    Ok(change)
 }
 
 /// Gives `[min, max)`, a part of one chunk of `from`, to another shard, which owns it from `at` on.

@@ -1,7 +1,9 @@
 //! This process as a config server: the catalog manager, the times that it hands on, and who may not have a database here.
 
+pub(crate) mod auto_merger;
 pub(crate) mod balancer;
 pub(crate) mod coordinators;
+mod defragmenter;
 pub(crate) mod shard_calls;
 mod too_large;
 
@@ -16,6 +18,7 @@ use pando_access::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
 use pando_access::{InternalCollections, Uninterrupted};
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, SessionId, Timestamp, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_command::Param;
 use pando_command::roles::ClusterRole;
 use pando_config_server::{CatalogManager, Node, ns};
 use pando_env::{BoxFuture, Component};
@@ -31,6 +34,7 @@ pub(crate) struct ConfigServer {
     pub(crate) manager: CatalogManager,
     pub(crate) shards: ShardCalls,
     pub(crate) rounds: balancer::Rounds,
+    pub(crate) defragmenter: defragmenter::Defragmenter,
     internal: InternalCollections,
     replication: Arc<Replication>,
     settings: Arc<Settings>,
@@ -71,6 +75,7 @@ impl ConfigServer {
             manager,
             shards,
             rounds: balancer::Rounds::default(),
+            defragmenter: Default::default(),
             internal,
             replication,
             settings: settings.clone(),
@@ -170,6 +175,14 @@ impl Node for Here {
             self.replication.await_majority(self.replication.last_applied()).await?;
             Ok(at)
         })
+    }
+    fn history_from(&self) -> Timestamp {
+        let params = self.replication.params();
+        let secs = |param| params.int(param).max(0);
+        let kept =
+            secs(Param::minSnapshotHistoryWindowInSeconds).max(secs(Param::transactionLifetimeLimitSeconds));
+        let now = self.replication.env().clock.wall_ms().div_euclid(1000);
+        Timestamp::new(u32::try_from(now.saturating_sub(kept)).unwrap_or(0), 0)
     }
     fn connection_string(&self) -> String {
         let name = self.config.repl_set.clone().unwrap_or_default();

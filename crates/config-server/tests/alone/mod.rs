@@ -47,6 +47,9 @@ impl Node for Alone {
     fn connection_string(&self) -> String {
         "config/localhost:1".to_owned()
     }
+    fn history_from(&self) -> Timestamp {
+        Timestamp::new(500, 0)
+    }
     fn feature_version(&self) -> String {
         "6.0".to_owned()
     }

@@ -42,6 +42,7 @@ pub(super) static CHECKS: &[(&str, Check<Router>)] = &[
     ("listCollections", checks::list_collections),
     ("listDatabases", checks::list_databases),
     ("mapReduce", checks::map_reduce),
+    ("mergeAllChunksOnShard", sharding::merge),
     ("mergeChunks", sharding::merge),
     ("moveChunk", sharding::move_chunks),
     ("movePrimary", sharding::move_chunks),

@@ -126,6 +126,7 @@ static HANDLERS: &[(&str, Handler<Router>)] = handlers! {
     "logRotate" => logins::log_rotate::run;
     "logout" => logins::sasl::logout;
     "mapReduce" => map_reduce::run;
+    "mergeAllChunksOnShard" => sharding::chunks::merge_all;
     "mergeChunks" => sharding::chunks::merge;
     "moveChunk" => sharding::chunks::move_range;
     "movePrimary" => sharding::move_primary::run;

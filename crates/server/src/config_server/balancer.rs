@@ -14,7 +14,7 @@ use crate::lifecycle::Lifecycle;
 use pando_access::Uninterrupted;
 use pando_base::{Error, Result, limits};
 use pando_bson::{DocBuf, DocBuilder};
-use pando_config_server::{Balanced, Move, Plan, Sizes};
+use pando_config_server::{Balanced, Move, Plan, Sizes, Why};
 use pando_env::{Component, together};
 use pando_routing::ShardId;
 use std::sync::Arc;
@@ -62,11 +62,13 @@ impl ConfigServer {
         let ms = told.and_then(|data| data.get("intervalMs").and_then(|v| v.as_i64()));
         ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(limits::BALANCER_ROUND_MS)
     }
-    /// How many splits and migrations there were.
+    pub(super) fn minute_of_day(&self) -> u32 {
+        self.replication.env().clock.wall_ms().div_euclid(60_000).rem_euclid(24 * 60) as u32
+    }
+    /// How many splits, migrations and merges there were.
     async fn round(&self) -> Result<usize> {
         let settings = self.manager.balancer_settings()?;
-        let minute = self.replication.env().clock.wall_ms().div_euclid(60_000).rem_euclid(24 * 60);
-        if !settings.may_balance_at(minute as u32) {
+        if !settings.may_balance_at(self.minute_of_day()) {
             return Ok(0);
         }
         let collections = self.manager.balanced_collections()?;
@@ -74,15 +76,20 @@ impl ConfigServer {
             return Ok(0);
         }
         let sizes = self.sizes(&collections).await?;
-        let Plan { splits, moves } = self.manager.plan_round(&settings, &collections, &sizes)?;
+        let measured = self.defragmenter.known_of(&collections);
+        let plan = self.manager.plan_round(&settings, &collections, &sizes, &measured)?;
+        let Plan { splits, moves, defragmentations } = plan;
         for split in &splits {
             if let Err(e) = self.manager.split(&Uninterrupted, "", split).await {
                 self.failed("A chunk was not split at the end of a zone", &split.ns, &e);
             }
         }
         let moving = moves.iter().map(|one| self.carry_out(one, settings.waits_for_delete)).collect();
-        let n = splits.len() + moves.len();
+        let mut n = splits.len() + moves.len();
         together(moving).await;
+        for one in &defragmentations {
+            n += self.defragment(one).await;
+        }
         Ok(n)
     }
     /// Of all shards, or of none: a shard that does not answer is not taken for an empty one.
@@ -122,6 +129,9 @@ impl ConfigServer {
         let how = |b: &mut DocBuilder| _ = b.bool("waitForDelete", wait_for_delete);
         if let Err(e) = self.shards.move_range(&self.manager.metadata(), &range, how).await {
             self.failed("A range was not moved", &m.ns, &e);
+            if m.why == Why::Defragmentation {
+                return self.note_stuck(one);
+            }
             if too_large::says_so(&e)
                 && let Err(e) = self.split_or_mark(one).await
             {
@@ -129,7 +139,7 @@ impl ConfigServer {
             }
         }
     }
-    fn failed(&self, text: &'static str, ns: &str, e: &Error) {
+    pub(super) fn failed(&self, text: &'static str, ns: &str, e: &Error) {
         self.replication.env().log.warn(Component::Sharding, 21871, text, |a| {
             a.str("namespace", ns).data("error", e);
         });

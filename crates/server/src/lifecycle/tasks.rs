@@ -55,6 +55,8 @@ pub(crate) fn spawn_all(server: &Arc<Server>) {
         env.spawn("shards' members", following);
         let rounds = crate::config_server::balancer::run(config_server.clone(), server.lifecycle.clone());
         env.spawn("balancer", rounds);
+        let merging = crate::config_server::auto_merger::run(config_server.clone(), server.lifecycle.clone());
+        env.spawn("auto-merger", merging);
     }
     if let Some(sharding) = &server.sharding {
         let following = crate::sharding::time_keys::follow(

@@ -157,6 +157,9 @@ impl Replication {
     pub(crate) fn env(&self) -> &Env {
         &self.env
     }
+    pub(crate) fn params(&self) -> &pando_command::Params {
+        &self.instance.params
+    }
     pub(crate) fn fail_points(&self) -> &FailPoints {
         &self.instance.fail_points
     }

@@ -1,12 +1,14 @@
-//! `split`, `mergeChunks`, `moveChunk`, `moveRange`: which chunks there are, and whose they are.
+//! `split`, `mergeChunks`, `mergeAllChunksOnShard`, `moveChunk`, `moveRange`: which chunks there are, and whose they are.
 
 use super::super::prelude::*;
 use super::on_config;
 use pando_bson::ArrayBuilder;
+use pando_bson::fields::{missing, wrong_type};
 use pando_bson::keystring::KeyBuilder;
 use pando_metadata_cache::Route;
 use pando_query::QueryCtx;
 use pando_query::matcher::Matcher;
+use pando_request::sharding::merge_all_chunks;
 use pando_routing::chunk_map::ChunkRef;
 use pando_routing::force_jumbo::FORCE_JUMBO;
 use pando_routing::target::point_of;
@@ -171,6 +173,24 @@ pub(in crate::commands) async fn merge(router: &Router, ctx: &OpCtx, req: Reques
     b.str("shardName", shard.as_str());
     append_generation(&mut b, &table);
     let reply = to_shard(router, ctx, &ns, &shard, b).await?;
+    Ok(handed_on(&reply))
+}
+
+/// Whatever the shard owns of the collection.
+pub(in crate::commands) async fn merge_all(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let ns = Namespace::parse(req.first_str("mergeAllChunksOnShard")?)?;
+    let shard = req.body.get("shard").ok_or_else(|| missing(req.name, "shard"))?;
+    let shard = shard.as_str().ok_or_else(|| wrong_type(req.name, "shard", &shard, &["string"]))?;
+    merge_all_chunks::max_chunks(&req)?;
+    let known = router.catalog.shards().await?;
+    if known.get(&ShardId::new(shard)).is_none() {
+        return Err(Error::new(ErrorCode::ShardNotFound, format!("Shard {shard} not found")));
+    }
+    fresh(router, &ns).await?;
+    let mut b = DocBuilder::new();
+    b.str("_shardsvrMergeAllChunksOnShard", ns.as_str()).str("shard", shard);
+    merge_all_chunks::append(req.body, &mut b);
+    let reply = to_shard(router, ctx, &ns, &ShardId::new(shard), b).await?;
     Ok(handed_on(&reply))
 }
 

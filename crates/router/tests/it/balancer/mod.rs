@@ -5,6 +5,7 @@
 
 mod at_once;
 mod jumbo;
+mod merging;
 mod settings;
 mod zones;
 

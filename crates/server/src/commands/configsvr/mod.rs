@@ -13,6 +13,7 @@ pub(super) mod commit_chunk_split;
 pub(super) mod commit_chunks_merge;
 pub(super) mod commit_drop_collection;
 pub(super) mod commit_drop_database;
+pub(super) mod commit_merge_all_chunks;
 pub(super) mod commit_move_primary;
 pub(super) mod commit_refine_shard_key;
 pub(super) mod commit_shard_collection;

@@ -1,8 +1,9 @@
-//! `splitChunk` and `mergeChunks` on the shard that owns the chunks: it has the config servers do it, and learns what they made of it.
+//! `splitChunk`, `mergeChunks` and `_shardsvrMergeAllChunksOnShard` on the shard that owns the chunks: it has the config servers do it, and learns what they made of it.
 
 use crate::commands::prelude::*;
 use crate::commands::shardsvr::ddl::{Ddl, append_majority};
 use pando_bson::fields::missing;
+use pando_request::sharding::merge_all_chunks::{append as append_max_chunks, max_chunks};
 
 fn document<'a>(req: &Request<'a>, name: &'static str) -> Result<&'a RawDoc> {
     req.body.get(name).and_then(|v| v.as_doc()).ok_or_else(|| missing(req.name, name))
@@ -62,4 +63,22 @@ pub(in crate::commands) async fn merge(server: &Server, ctx: &OpCtx, req: Reques
     ddl.sharding.refresh_anew(&ns).await?;
     done?;
     Ok(Reply::new())
+}
+
+pub(in crate::commands) async fn merge_all(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let ns = Namespace::parse(req.first_str(req.name)?)?;
+    let ddl = Ddl::new(server, ctx)?;
+    max_chunks(&req)?;
+    let _locks = ddl.lock_collection(&ns).await?;
+    let mut b = DocBuilder::new();
+    b.str("_configsvrCommitMergeAllChunksOnShard", ns.as_str()).str("shard", ddl.own_id().as_str());
+    append_max_chunks(req.body, &mut b);
+    append_majority(&mut b);
+    b.str("$db", "admin");
+    let done = ddl.on_config(&b.finish()).await;
+    ddl.sharding.refresh_anew(&ns).await?;
+    let merged = done?.get("numMergedChunks").and_then(|v| v.as_i64()).unwrap_or(0);
+    let mut r = Reply::new();
+    r.body.i32("numMergedChunks", i32::try_from(merged).unwrap_or(i32::MAX));
+    Ok(r)
 }

@@ -22,7 +22,7 @@ mod user_write_block;
 mod versions;
 
 pub(super) use add_shard::run as add_shard;
-pub(super) use chunks::{merge, split};
+pub(super) use chunks::{merge, merge_all, split};
 pub(super) use cleanup_orphaned::run as cleanup_orphaned;
 pub(super) use coll_mod::{participant as coll_mod_participant, run as coll_mod};
 pub(super) use create_collection::{participant as create_participant, run as create_collection};
