@@ -77,7 +77,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_configsvrReshardCollection" [] (ADMIN_ONLY) - [C] (internal) "sharding";
     "_configsvrRunRestore" [] (ADMIN_ONLY) - [C] (internal) "sharding";
     "_configsvrSetAllowMigrations" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
-    "_configsvrSetClusterParameter" [] (ADMIN_ONLY) - [C] (internal) "sharding";
+    "_configsvrSetClusterParameter" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrSetUserWriteBlockMode" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrUpdateZoneKeyRange" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_demoWorkflow" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D] (internal) "Starts, nudges or awaits a workflow that counts.";
@@ -131,7 +131,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_shardsvrReshardCollection" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrReshardingOperationTime" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_shardsvrSetAllowMigrations" [] (WRITE) - [S] (internal) "sharding";
-    "_shardsvrSetClusterParameter" [] (ADMIN_ONLY) - [S] (internal) "sharding";
+    "_shardsvrSetClusterParameter" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
     "_shardsvrSetUserWriteBlockMode" [] (ADMIN_ONLY | WRITE | RETRYABLE) - [S] (internal) "sharding";
     "_shardsvrTakeMovedDocuments" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrValidateShardKeyCandidate" [] (WRITE) - [S] (internal) "sharding";

@@ -21,6 +21,7 @@ mod balancer_round;
 mod balancing;
 mod changelog;
 mod chunks;
+mod cluster_parameters;
 mod collections;
 mod databases;
 mod defragmentation;

@@ -46,6 +46,7 @@ impl CatalogManager {
         }
         self.take_in(&primary.host, &name).await?;
         self.hand_on_blocks(&primary.host, &name).await?;
+        self.hand_on_parameters(&primary.host, &name).await?;
         // Databases come into being while a shard is added, and a name may be taken only once.
         let _guards = self.lock_databases(interrupt, &databases).await?;
         let databases = new.check_databases(listed, &name, &metadata.databases()?)?;

@@ -30,6 +30,7 @@
 //! 5. When this node is primary no more, drop the [`Running`]: the next primary begins at the last checkpoint.
 
 pub mod action;
+pub mod cluster_parameter;
 pub mod coll_mod;
 pub mod configsvr;
 pub mod create_collection;

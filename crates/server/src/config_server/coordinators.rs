@@ -5,9 +5,9 @@ use crate::settings::feature_version::{Reach, known};
 use crate::settings::user_writes::Phase;
 use crate::sharding::acknowledged;
 use pando_base::{Error, Result};
-use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_routing::ShardId;
-use pando_workflows::{Target, configsvr, feature_version, user_writes};
+use pando_workflows::{Target, cluster_parameter, configsvr, feature_version, user_writes};
 use std::time::Duration;
 
 impl ConfigServer {
@@ -25,10 +25,20 @@ impl ConfigServer {
     async fn own_step(&self, body: &RawDoc) -> Result<DocBuf> {
         match body.first().ok_or_else(|| unknown(body))?.name() {
             configsvr::LOOK => self.look_at_shards(),
+            cluster_parameter::KEEP => self.keep_parameter(body).await.map(|()| DocBuf::default()),
             user_writes::KEEP => self.keep_user_writes(body).await.map(|()| DocBuf::default()),
             feature_version::ADVANCE => self.advance(body).await.map(|()| DocBuf::default()),
             _ => Err(unknown(body)),
         }
+    }
+    /// For shards that are added later, and for who asks.
+    async fn keep_parameter(&self, body: &RawDoc) -> Result<()> {
+        let given = body.first().and_then(|e| e.value().as_doc());
+        let given = given.and_then(|given| given.first()).ok_or_else(|| unknown(body))?;
+        let Some(Value::Timestamp(time)) = body.get("clusterParameterTime") else {
+            return Err(unknown(body));
+        };
+        self.settings.keep_cluster_parameter(given.name(), given.value(), time).await
     }
     async fn advance(&self, body: &RawDoc) -> Result<()> {
         let wanted = body.get(feature_version::ADVANCE).and_then(|v| v.as_str().and_then(known));

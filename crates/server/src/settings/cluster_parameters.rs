@@ -3,6 +3,7 @@
 //! There is one: `changeStreamOptions`, how long the documents before changes (pre-images) are shown.
 
 use super::Settings;
+use pando_access::Uninterrupted;
 use pando_audit::Event;
 use pando_base::{Error, ErrorCode, Millis, Namespace, Result, Timestamp};
 use pando_bson::shape::{Field, Shape, check_fields};
@@ -27,6 +28,20 @@ pub(crate) struct ChangeStreamOptions {
 }
 
 impl ChangeStreamOptions {
+    /// What a client gives a parameter of that name.
+    ///
+    /// # Errors
+    /// 20 for another name, and for what is no object; 2 for one that makes no sense.
+    pub(crate) fn given(name: &str, value: Value<'_>, time: Timestamp) -> Result<ChangeStreamOptions> {
+        let refuse = |text: String| Err(Error::new(ErrorCode::IllegalOperation, text));
+        if name != CHANGE_STREAM_OPTIONS {
+            return refuse(format!("Unknown Cluster Parameter {name}"));
+        }
+        match value {
+            Value::Document(value) => ChangeStreamOptions::parse(value, time),
+            _ => refuse("Cluster parameter value must be an object".to_owned()),
+        }
+    }
     /// Reads what a client sets: `{preAndPostImages: {expireAfterSeconds: "off" or seconds}}`.
     pub(crate) fn parse(value: &RawDoc, time: Timestamp) -> Result<ChangeStreamOptions> {
         const IMAGES: &[Field] = &[Field::required("expireAfterSeconds", Shape::Any)];
@@ -107,6 +122,24 @@ impl Settings {
         self.cluster_parameters.set(options);
         Ok(())
     }
+    /// Stores what the config servers of a cluster say; `null`: nobody has set it.
+    pub(crate) async fn keep_cluster_parameter(
+        &self,
+        name: &str,
+        value: Value<'_>,
+        time: Timestamp,
+    ) -> Result<()> {
+        let ns = cluster_parameters_ns();
+        if let Value::Null = value {
+            let mut key = DocBuilder::new();
+            key.str("_id", name);
+            self.internal.remove(&Uninterrupted, &ns, &key.finish()).await?;
+        } else {
+            let options = ChangeStreamOptions::given(name, value, time)?;
+            self.internal.put(&Uninterrupted, &ns, &options.document()).await?;
+        }
+        self.restore_cluster_parameters()
+    }
     /// Stores a value that a client gave, and puts it in force.
     pub(crate) async fn set_cluster_parameter(
         &self,
@@ -114,14 +147,7 @@ impl Settings {
         name: &str,
         value: Value<'_>,
     ) -> Result<()> {
-        let refuse = |text: String| Err(Error::new(ErrorCode::IllegalOperation, text));
-        if name != CHANGE_STREAM_OPTIONS {
-            return refuse(format!("Unknown Cluster Parameter {name}"));
-        }
-        let Value::Document(value) = value else {
-            return refuse("Cluster parameter value must be an object".to_owned());
-        };
-        let options = ChangeStreamOptions::parse(value, self.storage.log().clock())?;
+        let options = ChangeStreamOptions::given(name, value, self.storage.log().clock())?;
         let doc = options.document();
         self.put(ctx, &cluster_parameters_ns(), &doc).await?;
         let was = self.cluster_parameters.change_streams();

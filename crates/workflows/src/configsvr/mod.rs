@@ -9,7 +9,7 @@
 //! Numbers are those of definitions ([`crate::ddl`]): the `timestamp` of an entry in the config servers' log, on a majority before any shard
 //! hears of it. Shards remember the newest, and refuse what a deposed primary has sent under an older one.
 
-use crate::{Workflow, feature_version, user_writes};
+use crate::{Workflow, cluster_parameter, feature_version, user_writes};
 use pando_base::{Error, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 
@@ -25,6 +25,7 @@ pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
     let id = state.get("_id");
     match id.as_ref().and_then(|v| v.as_doc()).and_then(|id| id.get(KIND)?.as_str()) {
         Some(user_writes::OPERATION) => user_writes::restore(state),
+        Some(cluster_parameter::OPERATION) => cluster_parameter::restore(state),
         Some(feature_version::OPERATION) => feature_version::restore(state),
         _ => Err(nonsense(state)),
     }
@@ -32,7 +33,7 @@ pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
 /// What two requests must agree on to be one.
 pub fn options(state: &RawDoc) -> DocBuf {
     let mut b = DocBuilder::new();
-    for field in ["block", "version"] {
+    for field in ["block", "parameter", "version"] {
         state.elem(field).into_iter().for_each(|e| _ = b.elem(e));
     }
     b.finish()

@@ -16,6 +16,7 @@ mod refine_shard_key;
 mod refresh;
 mod rename_collection;
 mod set_allow_migrations;
+mod set_cluster_parameter;
 mod sizes;
 mod state;
 mod user_write_block;
@@ -36,6 +37,7 @@ pub(super) use rename_collection::{
     participant as rename_participant, run as rename_collection, unblock as unblock_renamed,
 };
 pub(super) use set_allow_migrations::run as set_allow_migrations;
+pub(super) use set_cluster_parameter::run as set_cluster_parameter;
 pub(super) use sizes::run as sizes;
 pub(super) use state::run as state;
 pub(super) use user_write_block::run as user_write_block;

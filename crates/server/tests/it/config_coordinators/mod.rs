@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod cluster_parameter;
 mod feature_version;
 mod user_writes;
 
@@ -122,7 +123,7 @@ impl Bench {
                 hung_once |= hung;
             }
             if !hung_once && same {
-                assert!(n > 8, "{n} steps only");
+                assert!(n > 6, "{n} steps only");
                 return;
             }
             n += usize::from(hung_once);
