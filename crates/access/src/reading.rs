@@ -133,6 +133,11 @@ impl Access {
         on_prepared: OnPrepared,
     ) -> Result<Box<dyn Source>> {
         let source = self.open_whole_source(transaction, &coll.coll, at, on_prepared)?;
+        // Behind the snapshot: what is deleted in it has been told before.
+        if coll.visible.as_ref().is_some_and(|owned| owned.is_outlived()) {
+            let text = "Read has been terminated due to orphan range cleanup";
+            return Err(Error::new(ErrorCode::QueryPlanKilled, text));
+        }
         Ok(OwnedSource::wrap(source, &coll.visible))
     }
     pub(crate) fn open_whole_source(

@@ -274,13 +274,22 @@ impl FilteringMetadata {
             _ => None,
         };
         let given = state.given.get(ns).into_iter().flatten().filter_map(Weak::upgrade);
-        given.filter(|owned| Some(Arc::as_ptr(owned)) != now).any(|owned| {
-            let Ownership { table, .. } = owned.ownership();
-            let own = |c: pando_routing::ChunkRef<'_>| {
-                c.shard() == owned.ownership().shard() && range.meets(c.start(), c.end())
-            };
-            table.collection.uuid == uuid && table.chunks.iter().any(own)
-        })
+        let before = given.filter(|owned| Some(Arc::as_ptr(owned)) != now);
+        before.filter(|owned| is_of(owned, uuid)).any(|owned| owned.owns_of(range))
+    }
+    /// A range of a collection, whatever it is called by now, is being deleted by this set's primary, which knows of its own readers only: who reads here
+    /// as if this shard owned it may read no further.
+    pub fn outlive(&self, uuid: Uuid, range: &KeyRange) {
+        let mut state = self.state();
+        let given = state.given.values().flatten().filter_map(Weak::upgrade);
+        for owned in given.filter(|owned| is_of(owned, uuid) && owned.owns_of(range)) {
+            owned.outlive();
+        }
+        for c in state.collections.values_mut() {
+            if matches!(&c.known, Known::Sharded(owned) if owned.is_outlived()) {
+                c.known = Known::Nothing;
+            }
+        }
     }
     pub fn install_database(&self, db: &str, known: KnownDatabase) {
         self.state().databases.entry(db.to_owned()).or_default().known = Some(known);
@@ -396,6 +405,10 @@ impl State {
             None => self.collections.get(of).filter(|c| c.section.is_some()).map(|c| &c.ended),
         }
     }
+}
+
+fn is_of(owned: &OwnedDocuments, uuid: Uuid) -> bool {
+    owned.ownership().table.collection.uuid == uuid
 }
 
 /// Collections of the server's own belong to their shard, but for the sessions.

@@ -5,8 +5,9 @@ use pando_bson::RawDoc;
 use pando_bson::keystring::KeyBuilder;
 use pando_query::matcher::Matcher;
 use pando_query::source::Owned;
-use pando_routing::Ownership;
 use pando_routing::target::point_of;
+use pando_routing::{ChunkRef, KeyRange, Ownership};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 /// Tells documents of this shard from orphans. It keeps the table alive that it judges by.
@@ -16,16 +17,36 @@ pub struct OwnedDocuments {
     fields: Vec<String>,
     scratch: Mutex<KeyBuilder>,
     newest_move: OnceLock<Timestamp>,
+    /// Something that it tells to be owned is being deleted.
+    outlived: AtomicBool,
 }
 
 impl OwnedDocuments {
     pub fn new(ownership: Ownership) -> OwnedDocuments {
         let fields = ownership.table.collection.key.fields();
         let fields = fields.iter().map(|f| f.path.to_string()).collect();
-        OwnedDocuments { ownership, fields, scratch: Mutex::default(), newest_move: OnceLock::new() }
+        OwnedDocuments {
+            ownership,
+            fields,
+            scratch: Mutex::default(),
+            newest_move: OnceLock::new(),
+            outlived: AtomicBool::new(false),
+        }
     }
     pub fn ownership(&self) -> &Ownership {
         &self.ownership
+    }
+    /// Whoever reads by it has to be told: documents that it shows may be gone.
+    pub(crate) fn outlive(&self) {
+        self.outlived.store(true, Ordering::Release);
+    }
+    pub fn is_outlived(&self) -> bool {
+        self.outlived.load(Ordering::Acquire)
+    }
+    /// Whether it owns something of a range.
+    pub(crate) fn owns_of(&self, range: &KeyRange) -> bool {
+        let own = |c: ChunkRef<'_>| c.shard() == self.ownership.shard() && range.meets(c.start(), c.end());
+        self.ownership.table.chunks.iter().any(own)
     }
     /// Whether something has moved to or from this shard since: what was here then is not what is owned now.
     pub fn has_moved_since(&self, at: Timestamp) -> bool {

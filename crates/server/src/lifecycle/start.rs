@@ -65,7 +65,11 @@ impl Server {
             maintenance.add_observer(CacheObserver::of(sharding));
             maintenance.add_observer(SectionObserver::of(sharding));
             maintenance.add_observer(DonationObserver::of(&sharding.donations));
-            maintenance.add_observer(DeletionObserver::of(&server.instance.env, &server.replication));
+            maintenance.add_observer(DeletionObserver::of(
+                &server.instance.env,
+                &server.replication,
+                &sharding.metadata,
+            ));
             sharding.take_steps(own_steps(&server));
             sharding.remember_identity(&server.access.internal_collections())?;
             sharding.read_sections(&server.access.internal_collections())?;

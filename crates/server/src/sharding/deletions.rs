@@ -6,18 +6,34 @@ use pando_access::{Collection, WriteOp, WriteUnit};
 use pando_base::Result;
 use pando_bson::{DocBuf, RawDoc};
 use pando_env::{Component, Env};
-use pando_workflows::migration;
+use pando_routing::ShardKey;
+use pando_shard::FilteringMetadata;
+use pando_workflows::migration::{self, Migration};
 use std::sync::{Arc, Weak};
 
-/// Watches the tasks. On a secondary nothing is done: whoever becomes primary reads them all.
+/// Watches the tasks. On a secondary nothing is deleted: whoever becomes primary reads them all.
 pub(crate) struct DeletionObserver {
     env: Env,
     replication: Weak<Replication>,
+    metadata: Arc<FilteringMetadata>,
 }
 
 impl DeletionObserver {
-    pub(crate) fn of(env: &Env, replication: &Arc<Replication>) -> Arc<DeletionObserver> {
-        Arc::new(DeletionObserver { env: env.clone(), replication: Arc::downgrade(replication) })
+    pub(crate) fn of(
+        env: &Env,
+        replication: &Arc<Replication>,
+        metadata: &Arc<FilteringMetadata>,
+    ) -> Arc<DeletionObserver> {
+        let replication = Arc::downgrade(replication);
+        Arc::new(DeletionObserver { env: env.clone(), replication, metadata: metadata.clone() })
+    }
+    /// The primary has waited for its own readers; those of a secondary, or of a former primary, are told.
+    fn end_reads(&self, unit: &mut WriteUnit, task: &RawDoc) {
+        let Some(task) = Migration::parse(task).filter(|_| unit.is_applying()) else { return };
+        let key = ShardKey::parse(&task.key);
+        let Ok(range) = key.and_then(|key| key.range(&task.min, &task.max)) else { return };
+        let metadata = self.metadata.clone();
+        unit.after_commit(move |_| metadata.outlive(task.uuid, &range));
     }
     fn take_up(&self, unit: &mut WriteUnit, task: &RawDoc) {
         if unit.is_applying() {
@@ -56,6 +72,9 @@ impl OpObserver for DeletionObserver {
     fn updated(&self, unit: &mut WriteUnit, _: &WriteOp<'_>, e: &Updated<'_>) -> Result<()> {
         if is_tasks(e.coll) && migration::is_pending(e.old) && !migration::is_pending(e.new) {
             self.take_up(unit, e.new);
+        }
+        if is_tasks(e.coll) && migration::is_processing(e.new) && !migration::is_processing(e.old) {
+            self.end_reads(unit, e.new);
         }
         Ok(())
     }

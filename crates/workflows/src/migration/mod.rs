@@ -177,6 +177,10 @@ impl Migration {
 pub fn is_pending(task: &RawDoc) -> bool {
     task.get("pending").is_some_and(|v| v.is_truthy())
 }
+/// Whether documents of the range may be gone already.
+pub fn is_processing(task: &RawDoc) -> bool {
+    task.get("processing").is_some_and(|v| v.is_truthy())
+}
 pub fn deletions() -> Namespace {
     Namespace::unchecked("config", DELETIONS_COLLECTION)
 }

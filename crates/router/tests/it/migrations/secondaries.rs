@@ -90,3 +90,50 @@ fn secondaries_show_nothing_twice_whatever_has_moved_and_is_not_deleted_yet() {
         cluster.shut_down().await;
     });
 }
+
+/// The donor waits for its primary's readers only; a primary that is none any more has readers, too.
+#[test]
+fn who_reads_on_a_secondary_what_is_being_deleted_is_told_and_misses_nothing() {
+    run(async {
+        let cluster = Cluster::of(1, 1).await;
+        let members = [doc! {}, doc! {}, doc! {}];
+        let set = Set::configured_as(&members, |c| c.cluster_role = Some(ClusterRole::Shard)).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "addShard": format!("rs/{}", set.host(0)), "name": "s1", "$db": "admin" }).await;
+        c.ok(doc! { "enableSharding": "test", "primaryShard": "s1", "$db": "admin" }).await;
+        c.ok(doc! { "balancerStop": 1, "$db": "admin" }).await;
+        cluster.shard_collection("test.c", doc! { "k": 1 }).await;
+        let docs = (0..100).map(|k| doc! { "_id": k, "k": k }.into()).collect::<Vec<Bson>>();
+        let mut documents = doc! { "insert": "c" };
+        documents.push("documents", docs);
+        documents.push("writeConcern", doc! { "w": 3 });
+        c.ok(documents).await;
+        let mut open = async |mode: &str, filter: Document| {
+            let mut find = doc! { "find": "c", "sort": { "k": -1 }, "batchSize": 5, "$db": "test" };
+            find.push("filter", filter);
+            find.push("$readPreference", doc! { "mode": mode });
+            let reply = c.ok(find).await;
+            reply.get("cursor").and_then(Bson::as_doc).and_then(|c| c.get("id")?.as_i64()).unwrap()
+        };
+        let on_secondary = open("secondary", Document::new()).await;
+        let on_primary = open("primary", Document::new()).await;
+        let former = set.primary().await;
+        set.connect(former).await.admin(doc! { "replSetStepDown": 60, "force": true }).await;
+        set.settled().await;
+        let mut gone = move_by_router("s0");
+        gone.push("waitForDelete", true);
+        c.ok(gone).await;
+        let more = |id: i64| doc! { "getMore": id, "collection": "c", "batchSize": 1000, "$db": "test" };
+        for id in [on_secondary, on_primary] {
+            // By then everybody has applied what tells of it.
+            let mut wrote = doc! { "insert": "later", "documents": [{ "k": 1 }] };
+            wrote.push("writeConcern", doc! { "w": 3 });
+            c.ok(wrote).await;
+            let told = c.err(more(id)).await;
+            assert_eq!(told, (175, "Read has been terminated due to orphan range cleanup".to_owned()));
+        }
+        assert_eq!(read(&mut c).await, (0..100).collect::<Vec<i64>>());
+        set.shut_down().await;
+        cluster.shut_down().await;
+    });
+}
