@@ -141,6 +141,8 @@ actions! {
     SplitVector "splitVector"
     StorageDetails "storageDetails"
     Top "top"
+    TransitionFromDedicatedConfigServer "transitionFromDedicatedConfigServer"
+    TransitionToDedicatedConfigServer "transitionToDedicatedConfigServer"
     Touch "touch"
     TrafficRecord "trafficRecord"
     Unlock "unlock"

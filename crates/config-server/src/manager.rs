@@ -19,6 +19,8 @@ pub struct CatalogManager {
     pub(crate) mutexes: Mutexes,
     /// Whether the collections and indexes are there; asked anew by every primary.
     pub(crate) prepared: AtomicBool,
+    /// The config servers are about to be no shard any more.
+    pub(crate) leaving: AtomicBool,
     /// Sessions of transactions that are not used now, and their last numbers.
     sessions: Mutex<Vec<(SessionId, i64)>>,
 }
@@ -31,6 +33,7 @@ impl CatalogManager {
             node,
             mutexes: Mutexes::default(),
             prepared: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
             sessions: Mutex::default(),
         }
     }

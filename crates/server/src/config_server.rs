@@ -10,19 +10,22 @@ use crate::lifecycle::Lifecycle;
 use crate::replication::Replication;
 use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
+use crate::sharding::sections;
 use pando_access::WriteUnit;
 use pando_access::observer::{Defined, OpObserver};
 use pando_access::{InternalCollections, Uninterrupted};
-use pando_base::{Error, ErrorCode, OpTime, Result, SessionId, Timestamp, limits};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, SessionId, Timestamp, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_command::roles::ClusterRole;
 use pando_config_server::{CatalogManager, Node, ns};
 use pando_env::{BoxFuture, Component};
 use pando_session::retryable::Retryable;
 use pando_session::transaction::DurableState;
+use pando_shard::ShardIdentity;
 use pando_storage::ReadAt;
+use pando_workflows::rename_collection;
 use shard_calls::ShardCalls;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 pub(crate) struct ConfigServer {
@@ -59,6 +62,7 @@ impl ConfigServer {
             replication: replication.clone(),
             retryable: sessions.retryable.clone(),
             settings: settings.clone(),
+            internal: internal.clone(),
         });
         let manager = CatalogManager::new(replication.env().clone(), internal.clone(), node);
         let options =
@@ -137,6 +141,7 @@ struct Here {
     replication: Arc<Replication>,
     retryable: Arc<Retryable>,
     settings: Arc<Settings>,
+    internal: InternalCollections,
 }
 
 impl Node for Here {
@@ -164,6 +169,16 @@ impl Node for Here {
             Ok(at)
         })
     }
+    fn become_shard<'a>(&'a self, identity: &'a RawDoc) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let versions = Namespace::unchecked("admin", "system.version");
+            let identity = ShardIdentity::parse(identity)?.to_doc();
+            // It may have been a shard before, and gone while something was renamed.
+            sections::leave_those_of(&self.internal, &[rename_collection::SECTION]).await?;
+            self.internal.put(&Uninterrupted, &versions, &identity).await?;
+            self.replication.await_majority(self.replication.last_applied()).await
+        })
+    }
     fn connection_string(&self) -> String {
         let name = self.config.repl_set.clone().unwrap_or_default();
         let hosts = self.replication.member.config().map_or(Vec::new(), |config| {
@@ -180,13 +195,18 @@ impl Node for Here {
     }
 }
 
-/// Config servers keep a cluster's metadata and nothing else.
-pub(crate) struct NoUserDatabases;
+/// Config servers keep a cluster's metadata and nothing else, unless they are a shard, too.
+pub(crate) struct NoUserDatabases(pub(crate) Weak<ConfigServer>);
 
 impl OpObserver for NoUserDatabases {
     fn defined(&self, unit: &mut WriteUnit, event: &Defined<'_>) -> Result<()> {
         let Defined::Created { coll } = event else { return Ok(()) };
         if unit.is_applying() || matches!(coll.ns.db(), "admin" | "config" | "local") {
+            return Ok(());
+        }
+        if let Some(config_server) = self.0.upgrade()
+            && config_server.manager.may_hold_data()?
+        {
             return Ok(());
         }
         let text = format!("Can't create user databases on a --configsvr instance {}", coll.ns);

@@ -70,8 +70,8 @@ impl Server {
             sharding.remember_identity(&server.access.internal_collections())?;
             sharding.read_sections(&server.access.internal_collections())?;
         }
-        if server.config_server.is_some() {
-            maintenance.add_observer(Arc::new(NoUserDatabases));
+        if let Some(config_server) = &server.config_server {
+            maintenance.add_observer(Arc::new(NoUserDatabases(Arc::downgrade(config_server))));
         }
         if let Some(log) = server.instance.audit() {
             maintenance.add_observer(Arc::new(Audited::new(log.clone())));
@@ -165,12 +165,12 @@ fn own_steps(server: &Arc<Server>) -> OwnSteps {
     })
 }
 
-/// For a process that was started as a shard.
+/// For a process that was started as a shard, or may become one.
 fn sharding(env: &Env, config: &Config) -> Option<Arc<Sharding>> {
-    (config.cluster_role == Some(ClusterRole::Shard)).then(|| {
+    config.cluster_role.map(|role| {
         let options =
             pando_rpc::Options { name: "Sharding", login: config.member_login(), ..Default::default() };
-        Arc::new(Sharding::new(env, options, Arc::default()))
+        Arc::new(Sharding::new(env, options, Arc::default(), role == ClusterRole::Config))
     })
 }
 

@@ -56,7 +56,8 @@ pub(crate) fn spawn_all(server: &Arc<Server>) {
         let rounds = crate::config_server::balancer::run(config_server.clone(), server.lifecycle.clone());
         env.spawn("balancer", rounds);
     }
-    if let Some(sharding) = &server.sharding {
+    // Config servers make the keys.
+    if let Some(sharding) = server.sharding.as_ref().filter(|_| server.config_server.is_none()) {
         let following = crate::sharding::time_keys::follow(
             sharding.clone(),
             server.replication.clone(),

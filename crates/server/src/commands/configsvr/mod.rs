@@ -26,6 +26,8 @@ pub(super) mod remove_shard_from_zone;
 pub(super) mod remove_tags;
 pub(super) mod rename_collection_metadata;
 pub(super) mod set_allow_migrations;
+pub(super) mod transition_from_dedicated;
+pub(super) mod transition_to_dedicated;
 pub(super) mod update_zone_key_range;
 pub(super) mod user_write_block;
 
