@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod refusals;
+
 use pando_bson::{Bson, Document, doc};
 use pando_testserver::{Client, Cluster, pause, run};
 
@@ -23,9 +25,19 @@ fn ids(docs: &[Document]) -> Vec<&str> {
 async fn shards(c: &mut Client) -> Vec<Document> {
     c.all(doc! { "find": "shards", "sort": { "_id": 1 }, "$db": "config" }).await
 }
-/// What moved away is deleted at once, and the balancer does nothing of itself.
-async fn quick(c: &mut Client, nodes: &mut [Client]) {
+/// What moved away is deleted at once. The balancer does nothing of itself, and often once it is started.
+async fn quick(cluster: &Cluster, c: &mut Client) {
     c.ok(doc! { "balancerStop": 1, "$db": "admin" }).await;
+    let mut config = cluster.config_server().await;
+    often(&mut config).await;
+    delete_at_once(&mut [cluster.shard(0).await, config]).await;
+}
+async fn often(config: &mut Client) {
+    let mut often = doc! { "configureFailPoint": "overrideBalanceRoundInterval", "mode": "alwaysOn" };
+    often.push("data", doc! { "intervalMs": 100 });
+    config.admin(often).await;
+}
+async fn delete_at_once(nodes: &mut [Client]) {
     for node in nodes {
         node.ok(doc! { "setParameter": 1, "orphanCleanupDelaySecs": 0, "$db": "admin" }).await;
     }
@@ -62,12 +74,23 @@ async fn until_dedicated(c: &mut Client) {
     panic!("it does not end: {last:?}");
 }
 
+async fn until_removed(c: &mut Client, shard: &str) {
+    for _ in 0..300 {
+        let reply = c.ok(doc! { "removeShard": shard, "$db": "admin" }).await;
+        if text(&reply, "state") == "completed" {
+            return;
+        }
+        pause(50).await;
+    }
+    panic!("{shard} does not go");
+}
+
 #[test]
 fn the_config_servers_are_a_shard_for_a_while() {
     run(async {
         let cluster = Cluster::of(1, 1).await;
         let (mut c, mut config) = (cluster.router(0).await, cluster.config_server().await);
-        quick(&mut c, &mut [cluster.shard(0).await, cluster.config_server().await]).await;
+        quick(&cluster, &mut c).await;
         for round in 0..2 {
             c.ok(command(FROM)).await;
             let all = shards(&mut c).await;
