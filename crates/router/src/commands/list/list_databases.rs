@@ -89,7 +89,7 @@ fn summed(replies: &[(ShardId, DocBuf)]) -> BTreeMap<String, Sum> {
         for db in list.iter().filter_map(|e| e.value().as_doc()) {
             let name = db.get("name").and_then(|v| v.as_str()).unwrap_or_default();
             let of_config = matches!(name, "admin" | "config");
-            if name == "local" || of_config != (*shard == ShardId::config()) {
+            if name == "local" || (of_config && *shard != ShardId::config()) {
                 continue;
             }
             let bytes = db.get("sizeOnDisk").and_then(|v| v.as_i64()).unwrap_or(0);

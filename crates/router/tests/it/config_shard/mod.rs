@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod members;
 mod refusals;
+mod work;
 
 use pando_bson::{Bson, Document, doc};
 use pando_testserver::{Client, Cluster, pause, run};
