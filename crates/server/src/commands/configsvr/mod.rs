@@ -34,6 +34,7 @@ pub(super) mod user_write_block;
 pub(super) mod call;
 mod coordinate;
 mod fields;
+mod leftovers;
 mod prelude;
 
 pub(super) use coordinate::coordinate;

@@ -1,7 +1,7 @@
 //! `_configsvrTransitionFromDedicatedConfigServer`: the config servers become a shard, too (SH-ROLE-1).
 
+use super::leftovers::is_of_users;
 use super::prelude::*;
-use crate::commands::shardsvr::is_of_users;
 
 pub(in super::super) async fn run(server: &Server, ctx: &OpCtx, _: Request<'_>) -> Result<Reply> {
     let call = Call::with_majority(server, ctx)?;

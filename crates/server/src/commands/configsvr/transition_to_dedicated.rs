@@ -1,7 +1,7 @@
 //! `_configsvrTransitionToDedicatedConfigServer`: the config servers cease to be a shard, step by step (SH-ROLE-1).
 
+use super::leftovers::drop_leftovers;
 use super::prelude::*;
-use crate::commands::shardsvr;
 use pando_config_server::CONFIG_SHARD;
 use pando_env::BoxFuture;
 
@@ -10,7 +10,7 @@ pub(in super::super) async fn run(server: &Server, ctx: &OpCtx, _: Request<'_>) 
     let manager = &call.config_server.manager;
     // What lies here without belonging to anybody goes also while the writes of users are blocked.
     ctx.locks.pass_write_block();
-    let clear_out = || -> BoxFuture<'_, Result<()>> { Box::pin(shardsvr::drop_leftovers(server, ctx)) };
+    let clear_out = || -> BoxFuture<'_, Result<()>> { Box::pin(drop_leftovers(server, ctx)) };
     let state = manager.leave_as_shard(&call.interrupt, &call.client, &clear_out).await?;
     call.settled().await?;
     let mut r = Reply::new();

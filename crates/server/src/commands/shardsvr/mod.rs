@@ -10,7 +10,6 @@ pub(in crate::commands) mod ddl;
 mod drop_collection;
 mod drop_database;
 mod drop_indexes;
-mod leftovers;
 pub(in crate::commands) mod migration;
 mod move_primary;
 mod refine_shard_key;
@@ -30,7 +29,6 @@ pub(super) use create_collection::{participant as create_participant, run as cre
 pub(super) use drop_collection::{participant as drop_participant, run as drop_collection};
 pub(super) use drop_database::{participant as drop_database_participant, run as drop_database};
 pub(super) use drop_indexes::run as drop_indexes;
-pub(super) use leftovers::{drop_leftovers, is_of_users};
 pub(super) use move_primary::{fence as fence_database, run as move_primary, take as take_moved};
 pub(super) use refine_shard_key::{run as refine_shard_key, validate as validate_shard_key};
 pub(super) use refresh::{collection as flush_collection, database as flush_database};

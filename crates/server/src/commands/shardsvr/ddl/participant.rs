@@ -113,11 +113,6 @@ impl Ddl<'_> {
         let dropped = self.server.access.drop_part(self.ctx, ns).await;
         self.dropped(ns, dropped)
     }
-    /// The same of a collection that nobody may define meanwhile.
-    pub(crate) async fn drop_unowned(&self, ns: &Namespace) -> Result<()> {
-        let dropped = self.server.access.drop_part(self.ctx, ns).await;
-        self.dropped(ns, dropped)
-    }
     /// The same of a whole database.
     pub(crate) async fn drop_database_part(&self, db: &str, at: Option<Timestamp>) -> Result<()> {
         let internal = self.server.access.internal_collections();
