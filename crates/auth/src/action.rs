@@ -143,6 +143,8 @@ actions! {
     Top "top"
     Touch "touch"
     TrafficRecord "trafficRecord"
+    TransitionFromDedicatedConfigServer "transitionFromDedicatedConfigServer"
+    TransitionToDedicatedConfigServer "transitionToDedicatedConfigServer"
     Unlock "unlock"
     Update "update"
     UpdateRole "updateRole"

@@ -16,6 +16,8 @@ const SINCE: &[&str] = &[
     "createSearchIndexes",
     "dropSearchIndex",
     "listSearchIndexes",
+    "transitionFromDedicatedConfigServer",
+    "transitionToDedicatedConfigServer",
     "updateSearchIndex",
 ];
 

@@ -52,6 +52,7 @@ pub const NAMES: &[&str] = &[
     "waitWithPinnedCursorDuringGetMoreBatch",
     "failUpgrading",
     "failDowngrading",
+    "hangAfterDroppingDatabaseInTransitionToDedicatedConfigServer",
     "hangBeforeWorkflowAction",
     "overrideBalanceRoundInterval",
 ];

@@ -79,6 +79,8 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_configsvrSetAllowMigrations" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrSetClusterParameter" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrSetUserWriteBlockMode" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
+    "_configsvrTransitionFromDedicatedConfigServer" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
+    "_configsvrTransitionToDedicatedConfigServer" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_configsvrUpdateZoneKeyRange" [] (ADMIN_ONLY | WRITE) - [C] (internal) "sharding";
     "_demoWorkflow" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D] (internal) "Starts, nudges or awaits a workflow that counts.";
     "_flushDatabaseCacheUpdates" [] (ADMIN_ONLY | WRITE_CONCERN | SECONDARY_OK) - [S] (internal) "sharding";
@@ -348,6 +350,8 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "testVersion2" [] (SECONDARY_OK | TEST_ONLY) - [D R] (open) "Only in API version 2.";
     "testVersions1And2" [] (SECONDARY_OK | TEST_ONLY) v1 [D R] (open) "In both API versions.";
     "top" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster Top) "Time spent per collection.";
+    "transitionFromDedicatedConfigServer" [] (ADMIN_ONLY) - [R] (cluster TransitionFromDedicatedConfigServer) "Makes the config servers a shard.";
+    "transitionToDedicatedConfigServer" [] (ADMIN_ONLY) - [R] (cluster TransitionToDedicatedConfigServer) "Makes the config servers a shard no more.";
     "update" [] (WRITE | IN_TXN | RETRYABLE | OWN_OPCOUNTER | ARGS_FIRST) v1 [D R] (by_args) "Changes documents.";
     "updateRole" [] (WRITE | TYPED) - [D R] (by_args) "Changes a role.";
     "updateSearchIndex" [] (NONE) - [D R] (collection UpdateSearchIndex) "Refused: search indexes exist on Atlas only.";

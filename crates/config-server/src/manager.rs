@@ -22,6 +22,8 @@ pub struct CatalogManager {
     pub(crate) tables: KeptTables,
     /// Whether the collections and indexes are there; asked anew by every primary.
     pub(crate) prepared: AtomicBool,
+    /// The config servers are about to be no shard any more.
+    pub(crate) leaving: AtomicBool,
     /// Sessions of transactions that are not used now, and their last numbers.
     sessions: Mutex<Vec<(SessionId, i64)>>,
 }
@@ -35,6 +37,7 @@ impl CatalogManager {
             mutexes: Mutexes::default(),
             tables: KeptTables::default(),
             prepared: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
             sessions: Mutex::default(),
         }
     }

@@ -15,6 +15,9 @@ pub trait Node: Send + Sync {
     fn next_time(&self) -> Timestamp;
     /// The number of an operation that shards take part in: it grows from one to the next, whichever node is primary, and is on a majority.
     fn number<'a>(&'a self, what: &'a str, of: &'a str) -> BoxFuture<'a, Result<Timestamp>>;
+    /// From now on this set is a shard, too: `identity` says which one of which cluster. Returns when a majority has it; once more it does
+    /// nothing new.
+    fn become_shard<'a>(&'a self, identity: &'a RawDoc) -> BoxFuture<'a, Result<()>>;
     /// `set/host1,host2` of this set.
     fn connection_string(&self) -> String;
     /// Of chunks that have been where they are since then nobody needs to know where they were before.

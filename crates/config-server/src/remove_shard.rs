@@ -1,5 +1,6 @@
 //! Removing a shard (SH-SHARD-2): asked again and again, it first drains, and is gone when it owns nothing.
 
+use crate::config_shard::{ClearOut, Leaving, is_config};
 use crate::documents::with_fields;
 use crate::manager::CatalogManager;
 use crate::metadata::{is_draining, ns, shard_of, text, zones};
@@ -13,8 +14,16 @@ use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 /// How far it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Draining {
-    Started { databases: Vec<String> },
-    Ongoing { chunks: i64, jumbo: i64, databases: Vec<String> },
+    Started {
+        databases: Vec<String>,
+    },
+    Ongoing {
+        chunks: i64,
+        jumbo: i64,
+        databases: Vec<String>,
+    },
+    /// Of the config servers alone: what has moved away lies there still.
+    PendingRangeDeletions(i64),
     Completed,
 }
 
@@ -35,26 +44,46 @@ impl CatalogManager {
             shards.iter().find(move |doc| doc.get(field).and_then(|v| v.as_str()) == Some(which))
         };
         let shard = named("_id").or_else(|| named("host")).ok_or_else(|| not_found(which))?;
+        if is_config(shard) {
+            let text = "the config servers cease to be a shard by transitionToDedicatedConfigServer, not by removeShard";
+            return Err(illegal(text));
+        }
         let name = text(shard, "_id")?.to_owned();
+        Ok((name, self.drain(interrupt, client, &shards, shard, None).await?))
+    }
+    /// The next step of a shard on its way out. The caller has locked topology and zones.
+    pub(crate) async fn drain(
+        &self,
+        interrupt: &dyn Interrupt,
+        client: &str,
+        shards: &[DocBuf],
+        shard: &DocBuf,
+        clear_out: Option<&ClearOut<'_>>,
+    ) -> Result<Draining> {
+        let name = text(shard, "_id")?;
         let mut details = DocBuilder::new();
-        details.str("shard", &name);
+        details.str("shard", name);
         let details = details.finish();
         if !is_draining(shard) {
-            check_others(&shards, shard, |zone| self.zone_is_used(zone))?;
+            check_others(shards, shard, |zone| self.zone_is_used(zone))?;
             let now = with_fields(shard, &[("draining", Some(Value::Boolean(true)))]);
             let change = Change::Replace { ns: ns("shards"), was: shard.clone(), now };
             self.log_change(client, "removeShard.start", "", &details).await;
             self.write(interrupt, &[change]).await?;
-            return Ok((name.clone(), Draining::Started { databases: self.databases_of(&name)? }));
+            return Ok(Draining::Started { databases: self.databases_of(name)? });
         }
         let _owners = self.lock(interrupt, Subject::Owners).await?;
-        let of_shard = |doc: &RawDoc| shard_of(doc).is_some_and(|id| id.as_str() == name);
-        let chunks = self.metadata().count("chunks", of_shard)?;
-        let is_jumbo = |doc: &RawDoc| doc.get("jumbo").is_some_and(|v| v.is_truthy());
-        let jumbo = self.metadata().count("chunks", |doc| of_shard(doc) && is_jumbo(doc))?;
-        let databases = self.databases_of(&name)?;
-        if chunks > 0 || !databases.is_empty() {
-            return Ok((name, Draining::Ongoing { chunks, jumbo, databases }));
+        if let Some(ongoing) = self.still_owned(name)? {
+            return Ok(ongoing);
+        }
+        let mut leaving = None;
+        if let Some(clear_out) = clear_out {
+            let pending = self.pending_range_deletions()?;
+            if pending > 0 {
+                return Ok(Draining::PendingRangeDeletions(pending));
+            }
+            leaving = Some(Leaving::begin(self));
+            clear_out().await?;
         }
         let mut changes = vec![Change::Remove { ns: ns("shards"), was: shard.clone() }];
         // One that stays tells of the change.
@@ -63,8 +92,19 @@ impl CatalogManager {
             changes.push(Change::Replace { ns: ns("shards"), was: other.clone(), now });
         }
         self.write(interrupt, &changes).await?;
+        drop(leaving);
         self.log_change(client, "removeShard", "", &details).await;
-        Ok((name, Draining::Completed))
+        Ok(Draining::Completed)
+    }
+    /// What a shard that is to go still has.
+    fn still_owned(&self, name: &str) -> Result<Option<Draining>> {
+        let of_shard = |doc: &RawDoc| shard_of(doc).is_some_and(|id| id.as_str() == name);
+        let chunks = self.metadata().count("chunks", of_shard)?;
+        let is_jumbo = |doc: &RawDoc| doc.get("jumbo").is_some_and(|v| v.is_truthy());
+        let jumbo = self.metadata().count("chunks", |doc| of_shard(doc) && is_jumbo(doc))?;
+        let databases = self.databases_of(name)?;
+        let owns = chunks > 0 || !databases.is_empty();
+        Ok(owns.then_some(Draining::Ongoing { chunks, jumbo, databases }))
     }
     fn databases_of(&self, shard: &str) -> Result<Vec<String>> {
         let all = self.metadata().databases()?;

@@ -57,7 +57,7 @@ impl CatalogManager {
         Ok(name)
     }
 
-    async fn lock_databases(
+    pub(crate) async fn lock_databases(
         &self,
         interrupt: &dyn Interrupt,
         names: &[String],
@@ -72,7 +72,7 @@ impl CatalogManager {
         Ok(guards)
     }
     /// The shard and the databases that it brings along.
-    fn entries(&self, name: &str, actual: &ConnectionString, databases: &[String]) -> Vec<Change> {
+    pub(crate) fn entries(&self, name: &str, actual: &ConnectionString, databases: &[String]) -> Vec<Change> {
         let mut shard = DocBuilder::new();
         shard.str("_id", name).str("host", &actual.to_string()).i32("state", 1);
         shard.timestamp("topologyTime", self.node.next_time());
@@ -109,7 +109,7 @@ impl CatalogManager {
         }
         self.node.call(host, &set_feature_version(&self.node.feature_version())).await.map(drop)
     }
-    fn identity_of(&self, name: &str) -> Result<DocBuf> {
+    pub(crate) fn identity_of(&self, name: &str) -> Result<DocBuf> {
         let mut d = DocBuilder::new();
         d.str("shardName", name).object_id("clusterId", self.cluster_id()?);
         d.str("configsvrConnectionString", &self.node.connection_string());

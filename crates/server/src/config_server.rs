@@ -12,6 +12,7 @@ use crate::lifecycle::Lifecycle;
 use crate::replication::Replication;
 use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
+use crate::sharding::sections;
 use pando_access::WriteOp;
 use pando_access::WriteUnit;
 use pando_access::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
@@ -25,9 +26,11 @@ use pando_env::{BoxFuture, Component};
 use pando_metrics::Collector;
 use pando_session::retryable::Retryable;
 use pando_session::transaction::DurableState;
+use pando_shard::ShardIdentity;
 use pando_storage::ReadAt;
+use pando_workflows::rename_collection;
 use shard_calls::ShardCalls;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 pub(crate) struct ConfigServer {
@@ -65,6 +68,7 @@ impl ConfigServer {
             replication: replication.clone(),
             retryable: sessions.retryable.clone(),
             settings: settings.clone(),
+            internal: internal.clone(),
         });
         let manager = CatalogManager::new(replication.env().clone(), internal.clone(), node);
         let options =
@@ -149,6 +153,7 @@ struct Here {
     replication: Arc<Replication>,
     retryable: Arc<Retryable>,
     settings: Arc<Settings>,
+    internal: InternalCollections,
 }
 
 impl Node for Here {
@@ -184,6 +189,16 @@ impl Node for Here {
         let now = self.replication.env().clock.wall_ms().div_euclid(1000);
         Timestamp::new(u32::try_from(now.saturating_sub(kept)).unwrap_or(0), 0)
     }
+    fn become_shard<'a>(&'a self, identity: &'a RawDoc) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let versions = Namespace::unchecked("admin", "system.version");
+            let identity = ShardIdentity::parse(identity)?.to_doc();
+            // It may have been a shard before, and gone while something was renamed.
+            sections::leave_those_of(&self.internal, &[rename_collection::SECTION]).await?;
+            self.internal.put(&Uninterrupted, &versions, &identity).await?;
+            self.replication.await_majority(self.replication.last_applied()).await
+        })
+    }
     fn connection_string(&self) -> String {
         let name = self.config.repl_set.clone().unwrap_or_default();
         let hosts = self.replication.member.config().map_or(Vec::new(), |config| {
@@ -200,13 +215,18 @@ impl Node for Here {
     }
 }
 
-/// Config servers keep a cluster's metadata and nothing else.
-pub(crate) struct NoUserDatabases;
+/// Config servers keep a cluster's metadata and nothing else, unless they are a shard, too.
+pub(crate) struct NoUserDatabases(pub(crate) Weak<ConfigServer>);
 
 impl OpObserver for NoUserDatabases {
     fn defined(&self, unit: &mut WriteUnit, event: &Defined<'_>) -> Result<()> {
         let Defined::Created { coll } = event else { return Ok(()) };
         if unit.is_applying() || matches!(coll.ns.db(), "admin" | "config" | "local") {
+            return Ok(());
+        }
+        if let Some(config_server) = self.0.upgrade()
+            && config_server.manager.may_hold_data()?
+        {
             return Ok(());
         }
         let text = format!("Can't create user databases on a --configsvr instance {}", coll.ns);
@@ -215,7 +235,7 @@ impl OpObserver for NoUserDatabases {
 }
 
 /// What users write into `config.chunks` themselves, the catalog manager has to hear of.
-pub(crate) struct ChunksObserver(pub(crate) Arc<ConfigServer>);
+pub(crate) struct ChunksObserver(pub(crate) Weak<ConfigServer>);
 
 impl ChunksObserver {
     fn written(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, of: &Namespace) {
@@ -223,7 +243,11 @@ impl ChunksObserver {
             return;
         }
         let config_server = self.0.clone();
-        unit.after_commit(move |_| config_server.manager.chunks_were_written());
+        unit.after_commit(move |_| {
+            if let Some(config_server) = config_server.upgrade() {
+                config_server.manager.chunks_were_written();
+            }
+        });
     }
 }
 

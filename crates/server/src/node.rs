@@ -17,8 +17,11 @@ impl Node for Server {
     fn instance(&self) -> &Arc<Instance> {
         &self.instance
     }
+    /// Config servers are a shard from the moment on at which they are told so.
     fn roles(&self) -> Roles {
-        self.config.roles()
+        let own = self.config.roles();
+        let is_shard = self.sharding.as_ref().is_some_and(|sharding| sharding.shard_name().is_some());
+        if is_shard { own | Roles::S } else { own }
     }
 
     fn authority(&self, client: &Client) -> Result<Arc<Authority>> {
@@ -140,11 +143,14 @@ impl Node for Server {
         if ctx.args.wants_repl_data || ctx.args.wants_oplog_query_data {
             self.replication.append_replication_metadata(ctx, reply);
         }
-        if let Some(config_server) = self.config_server.as_ref().filter(|_| ctx.client.is_internal()) {
-            config_server.append_times(reply);
+        if !ctx.client.is_internal() {
+            return;
         }
-        if let Some(sharding) = self.sharding.as_ref().filter(|_| ctx.client.is_internal()) {
-            sharding.append_times(reply);
+        // What config servers know is newer than what they have heard of each other.
+        match (&self.config_server, &self.sharding) {
+            (Some(config_server), _) => config_server.append_times(reply),
+            (None, Some(sharding)) => sharding.append_times(reply),
+            (None, None) => {}
         }
     }
 

@@ -44,10 +44,6 @@ impl ShardIdentity {
             return Err(Error::new(ErrorCode::UnsupportedFormat, text));
         };
         let shard = text("shardName")?;
-        if shard == "config" {
-            let text = "Invalid shard name: config";
-            return Err(Error::new(ErrorCode::UnsupportedFormat, text));
-        }
         let cluster = match doc.get("clusterId") {
             Some(Value::ObjectId(id)) => id,
             Some(v) => {
@@ -65,6 +61,14 @@ impl ShardIdentity {
             config_set: config_set.to_owned(),
             config_hosts: hosts.split(',').filter(|h| !h.is_empty()).map(str::to_owned).collect(),
         })
+    }
+    /// One name belongs to the config servers, which have no other.
+    pub fn check_name(&self, of_config_servers: bool) -> Result<()> {
+        if (self.shard == ShardId::config()) == of_config_servers {
+            return Ok(());
+        }
+        let text = format!("Invalid shard name: {}", self.shard);
+        Err(Error::new(ErrorCode::UnsupportedFormat, text))
     }
     /// `SET/HOST,...`
     pub fn config_servers(&self) -> String {
@@ -103,6 +107,9 @@ mod tests {
         assert!(identity.is_same_shard(&elsewhere));
         let other = ShardIdentity { cluster: ObjectId([8; 12]), ..identity.clone() };
         assert!(!identity.is_same_shard(&other));
+        assert!(identity.check_name(false).is_ok() && identity.check_name(true).is_err());
+        let config = ShardIdentity { shard: ShardId::config(), ..identity };
+        assert!(config.check_name(true).is_ok() && config.check_name(false).is_err());
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub struct Cluster {
     audit: Option<Arc<AuditLog>>,
     world: World,
     config: Option<Running>,
+    /// Config servers that somebody else has started.
+    configdb: Option<String>,
     shards: Vec<(World, Option<Running>)>,
     routers: Vec<RunningRouter>,
 }
@@ -90,7 +92,26 @@ impl Cluster {
         let world = World::new();
         let config = start(&world, 0, ("c", ClusterRole::Config, key, audit.clone())).await;
         let (config, none) = (Some(config), Vec::new());
-        let mut cluster = Cluster { key, audit, world, config, shards: none, routers: Vec::new() };
+        let cluster =
+            Cluster { key, audit, world, config, configdb: None, shards: none, routers: Vec::new() };
+        cluster.complete(shards, routers, key).await
+    }
+    /// The same with config servers of several members, which the caller has started and ends.
+    pub async fn led_by(config: &Set, shards: usize, routers: usize) -> Cluster {
+        let hosts: Vec<String> = (0..config.members.len()).map(|i| config.host(i)).collect();
+        let cluster = Cluster {
+            key: None,
+            audit: None,
+            world: World::new(),
+            config: None,
+            configdb: Some(format!("rs/{}", hosts.join(","))),
+            shards: Vec::new(),
+            routers: Vec::new(),
+        };
+        cluster.complete(shards, routers, None).await
+    }
+    async fn complete(self, shards: usize, routers: usize, key: Option<&'static str>) -> Cluster {
+        let mut cluster = self;
         for _ in 0..shards {
             cluster.start_shard(key).await;
         }
@@ -131,8 +152,8 @@ impl Cluster {
         let env = world.env();
         let bound = listener::bind(&env, &["127.0.0.1".to_owned()], 0, None).await.expect("a free port");
         let port = bound.port();
-        let config_port = self.config.as_ref().expect("it runs").port;
-        let configdb = ConfigDb::parse(&format!("c/127.0.0.1:{config_port}")).expect("a set");
+        let own = || format!("c/127.0.0.1:{}", self.config_port());
+        let configdb = ConfigDb::parse(&self.configdb.clone().unwrap_or_else(own)).expect("a set");
         let params = Params::new();
         params.set_at_startup("enableTestCommands", "1").expect("a known parameter");
         let mut config = pando_router::Config::new(configdb, port);

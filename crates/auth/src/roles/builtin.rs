@@ -134,6 +134,8 @@ const MANAGE_CLUSTER: ActionSet = ActionSet::of(&[
     SetDefaultRWConcern,
     SetFeatureCompatibilityVersion,
     SetFreeMonitoring,
+    TransitionFromDedicatedConfigServer,
+    TransitionToDedicatedConfigServer,
 ]);
 /// To say where documents lie.
 const MANAGE_DATABASES: ActionSet = ActionSet::of(&[

@@ -44,6 +44,9 @@ impl Node for Alone {
     fn number<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<Timestamp>> {
         Box::pin(async { Ok(self.next_time()) })
     }
+    fn become_shard<'a>(&'a self, _: &'a RawDoc) -> BoxFuture<'a, Result<()>> {
+        unreachable!("it becomes no shard")
+    }
     fn connection_string(&self) -> String {
         "config/localhost:1".to_owned()
     }

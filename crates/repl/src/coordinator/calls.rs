@@ -2,6 +2,7 @@
 
 use crate::coordinator::{Coordinator, wire};
 use pando_base::Millis;
+use pando_base::codes::class;
 use pando_base::limits::REPL_CALL_MS_MAX;
 use pando_bson::{DocBuf, doc};
 use pando_rpc::{Kind, Retry};
@@ -62,6 +63,10 @@ impl Coordinator {
         self.env.spawn("replication call", async move {
             let limit = Duration::from_millis(timeout_ms.max(1) as u64);
             let reply = c.pool.call(&host, &body, Retry::Idempotent, limit).await.map_err(failure);
+            // It is about to end: who answers next at that address is another process, on a connection of its own.
+            if matches!(&reply, Err(Failure::Answer(code, _)) if code.is(class::SHUTDOWN)) {
+                c.pool.forget(&host);
+            }
             if !c.effects.is_stopping() {
                 then(&c, reply);
             }

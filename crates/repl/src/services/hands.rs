@@ -65,11 +65,13 @@ impl InstanceHands<'_> {
                 }
             }
             Action::Call { to: Target::Own, body } => {
-                let said = self.store.call(&Target::Own, &body).await;
+                let said = self.store.call(self.service.name, &Target::Own, &body).await;
                 let said = said.and_then(|reply| check_size(&reply).map(|()| reply));
                 return said.map(Outcome::Reply).map_err(|e| self.of_others(e));
             }
-            Action::Call { to, body } => return self.store.call(&to, &body).await.map(Outcome::Reply),
+            Action::Call { to, body } => {
+                return self.store.call(self.service.name, &to, &body).await.map(Outcome::Reply);
+            }
             Action::Lock(resource, level) => {
                 // A new primary has taken it before anybody else came in.
                 if self.held.lock().unwrap_or_else(poisoned).has(&resource) {

@@ -25,8 +25,13 @@ pub trait Store: Send + Sync + 'static {
     fn read(&self, query: &Query) -> Result<Vec<Namespace>>;
     fn lock<'a>(&'a self, resource: &'a Resource, level: Level) -> BoxFuture<'a, Result<Guard>>;
     fn enter<'a>(&'a self, section: &'a Section) -> BoxFuture<'a, Result<Guard>>;
-    /// A command to another node; a reply with `ok: 0` is an error.
-    fn call<'a>(&'a self, to: &'a Target, body: &'a DocBuf) -> BoxFuture<'a, Result<DocBuf>>;
+    /// A command of a service's workflow to another node; a reply with `ok: 0` is an error.
+    fn call<'a>(
+        &'a self,
+        service: &'static str,
+        to: &'a Target,
+        body: &'a DocBuf,
+    ) -> BoxFuture<'a, Result<DocBuf>>;
 }
 
 /// What one workflow holds. It goes back when the workflow says so, and at the latest with this.

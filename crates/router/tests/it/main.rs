@@ -3,6 +3,7 @@
 
 mod balancer;
 mod cluster;
+mod config_shard;
 mod definitions_at_once;
 mod feature_version;
 mod generated;

@@ -44,6 +44,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     server.replication.member.append_hello(b, legacy, server.replication.positions());
     // Whoever adds a shard asks for it (R-DWC-5).
     if server.sharding.is_some()
+        && server.config_server.is_none()
         && let Some(config) = server.replication.member.config()
     {
         b.bool("isImplicitDefaultMajorityWC", config.implicit_write_concern_is_majority());

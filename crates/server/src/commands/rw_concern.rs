@@ -8,7 +8,7 @@ use pando_request::{GetDefaultRwConcernArgs, SetDefaultRwConcernArgs};
 
 fn on_a_set(server: &Server, command: &str) -> Result<()> {
     // What counts in a cluster is kept by its config servers (R-DWC-5).
-    if server.sharding.is_some() {
+    if server.sharding.is_some() && server.config_server.is_none() {
         return Err(Error::location(51301, format!("'{command}' is not supported on shard nodes.")));
     }
     if server.replication.member.is_replicated() {

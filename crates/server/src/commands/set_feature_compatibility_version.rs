@@ -8,7 +8,7 @@ use super::shardsvr::ddl::Ddl;
 use crate::settings::feature_version::{Reach, known};
 use crate::settings::versions_ns;
 use pando_command::concern::Provenance;
-use pando_command::roles::ClusterRole;
+use pando_command::roles::{ClusterRole, Roles};
 use pando_command::{Node, W, WriteConcern};
 use pando_request::SetFeatureVersionArgs;
 use pando_workflows::feature_version;
@@ -40,6 +40,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             server.upkeep.admission.before_write(ctx).await?;
             let _part = ddl.take_part(&versions_ns(), Some(at), true).await?;
             advance(server, ctx, wanted, Reach::of_phase(phase)).await
+        }
+        // As a shard: what the config servers do themselves when all shards have done it is theirs.
+        (Some(ClusterRole::Config), Some(_)) if server.roles().any(Roles::S) => {
+            ctx.wrote(server.replication.last_applied());
+            Ok(Reply::new())
         }
         (_, Some(_)) => {
             let text = "'phase' field is only valid to be specified on shards";

@@ -75,8 +75,9 @@ impl Server {
             sharding.read_sections(&server.access.internal_collections())?;
         }
         if let Some(config_server) = &server.config_server {
-            maintenance.add_observer(Arc::new(ChunksObserver(config_server.clone())));
-            maintenance.add_observer(Arc::new(NoUserDatabases));
+            let weak = Arc::downgrade(config_server);
+            maintenance.add_observer(Arc::new(ChunksObserver(weak.clone())));
+            maintenance.add_observer(Arc::new(NoUserDatabases(weak)));
         }
         if let Some(log) = server.instance.audit() {
             maintenance.add_observer(Arc::new(Audited::new(log.clone())));
@@ -170,12 +171,12 @@ fn own_steps(server: &Arc<Server>) -> OwnSteps {
     })
 }
 
-/// For a process that was started as a shard.
+/// For a process that was started as a shard, or may become one.
 fn sharding(env: &Env, config: &Config) -> Option<Arc<Sharding>> {
-    (config.cluster_role == Some(ClusterRole::Shard)).then(|| {
+    config.cluster_role.map(|role| {
         let options =
             pando_rpc::Options { name: "Sharding", login: config.member_login(), ..Default::default() };
-        Arc::new(Sharding::new(env, options, Arc::default()))
+        Arc::new(Sharding::new(env, options, Arc::default(), role == ClusterRole::Config))
     })
 }
 

@@ -58,7 +58,8 @@ pub(crate) fn spawn_all(server: &Arc<Server>) {
         let merging = crate::config_server::auto_merger::run(config_server.clone(), server.lifecycle.clone());
         env.spawn("auto-merger", merging);
     }
-    if let Some(sharding) = &server.sharding {
+    // Config servers make the keys.
+    if let Some(sharding) = server.sharding.as_ref().filter(|_| server.config_server.is_none()) {
         let following = crate::sharding::time_keys::follow(
             sharding.clone(),
             server.replication.clone(),

@@ -258,14 +258,21 @@ impl Store for Documents {
     fn enter<'a>(&'a self, section: &'a Section) -> BoxFuture<'a, Result<Guard>> {
         Box::pin(async move { self.data()?.enter(section).await })
     }
-    fn call<'a>(&'a self, to: &'a Target, body: &'a DocBuf) -> BoxFuture<'a, Result<DocBuf>> {
+    fn call<'a>(
+        &'a self,
+        service: &'static str,
+        to: &'a Target,
+        body: &'a DocBuf,
+    ) -> BoxFuture<'a, Result<DocBuf>> {
         Box::pin(async move {
             let sharding = || {
                 let none = || Error::internal("a definition of a cluster on a node that is no shard");
                 self.roles()?.sharding.clone().ok_or_else(none)
             };
             let limit = Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX);
+            // Of config servers that are a shard, too, the other services are a shard's.
             if let Some(config_server) = &self.roles()?.config_server
+                && service == configsvr::NAME
                 && !matches!(to, Target::Host(_))
             {
                 return config_server.hear(to, body, limit).await;

@@ -15,9 +15,14 @@ impl Sharding {
     pub(crate) fn remember_identity(&self, internal: &InternalCollections) -> Result<()> {
         let versions = Namespace::unchecked("admin", "system.version");
         if let Some(doc) = internal.named(&versions, SHARD_IDENTITY)? {
-            self.take_identity(ShardIdentity::parse(&doc)?);
+            self.take_identity(self.identity_from(&doc)?);
         }
         Ok(())
+    }
+    fn identity_from(&self, doc: &RawDoc) -> Result<ShardIdentity> {
+        let identity = ShardIdentity::parse(doc)?;
+        identity.check_name(self.on_config_servers)?;
+        Ok(identity)
     }
     fn take_identity(&self, identity: ShardIdentity) {
         self.env.log.info(Component::Sharding, 22072, "Initializing sharding state", |a| {
@@ -40,13 +45,13 @@ impl IdentityObserver {
         if !is_it(coll, doc) {
             return Ok(());
         }
-        let identity = match ShardIdentity::parse(doc) {
+        let Some(sharding) = self.0.upgrade() else { return Ok(()) };
+        let identity = match sharding.identity_from(doc) {
             Ok(identity) => identity,
             // What is in the log has happened.
             Err(_) if unit.is_applying() => return Ok(()),
             Err(e) => return Err(e),
         };
-        let Some(sharding) = self.0.upgrade() else { return Ok(()) };
         if let Some(known) = sharding.metadata.identity()
             && !known.is_same_shard(&identity)
             && !unit.is_applying()

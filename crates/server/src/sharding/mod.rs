@@ -55,9 +55,11 @@ use std::sync::{Arc, OnceLock};
 /// What makes a step of a coordinator on this node: it needs parts of the server that know of this one.
 pub(crate) type OwnSteps = Arc<dyn Fn(DocBuf) -> BoxFuture<'static, Result<DocBuf>> + Send + Sync>;
 
-/// A shard's part in its cluster. Made where the process was started with `--shardsvr`.
+/// A shard's part in its cluster. Made where the process was started with `--shardsvr`, or with `--configsvr`: config servers may be a
+/// shard, too.
 pub(crate) struct Sharding {
     env: Env,
+    on_config_servers: bool,
     options: Options,
     pub(crate) metadata: Arc<FilteringMetadata>,
     pub(crate) ddl_locks: ddl_locks::DdlLocks,
@@ -87,10 +89,16 @@ pub(crate) struct Cluster {
 
 impl Sharding {
     /// `options` are those of calls to other nodes.
-    pub(crate) fn new(env: &Env, options: Options, metadata: Arc<FilteringMetadata>) -> Sharding {
+    pub(crate) fn new(
+        env: &Env,
+        options: Options,
+        metadata: Arc<FilteringMetadata>,
+        on_config_servers: bool,
+    ) -> Sharding {
         let statistics = Arc::<statistics::ShardingStatistics>::default();
         Sharding {
             env: env.clone(),
+            on_config_servers,
             options,
             metadata,
             ddl_locks: Default::default(),

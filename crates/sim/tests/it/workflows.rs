@@ -158,7 +158,7 @@ impl Store for Node {
     fn enter<'a>(&'a self, _: &'a Section) -> BoxFuture<'a, Result<Guard>> {
         Box::pin(async { Ok(Box::new(()) as Guard) })
     }
-    fn call<'a>(&'a self, to: &'a Target, _: &'a DocBuf) -> BoxFuture<'a, Result<DocBuf>> {
+    fn call<'a>(&'a self, _: &'static str, to: &'a Target, _: &'a DocBuf) -> BoxFuture<'a, Result<DocBuf>> {
         let host = match to {
             Target::Host(host) => host.as_str(),
             Target::Own => "own",

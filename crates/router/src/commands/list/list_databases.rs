@@ -27,7 +27,10 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     let name_only = req.body.get("nameOnly").is_some_and(|v| v.is_truthy());
     let shards = router.catalog.shards().await?;
     let mut targets: Vec<Target> = shards.iter().map(|s| Target::unversioned(s.entry.id.clone())).collect();
-    targets.push(Target::unversioned(ShardId::config()));
+    // They may be a shard as well.
+    if targets.iter().all(|target| target.shard != ShardId::config()) {
+        targets.push(Target::unversioned(ShardId::config()));
+    }
     let primary = ReadPreference::default();
     // The whole is filtered, not its parts.
     let filter = req.body.get("filter").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty());
@@ -86,7 +89,7 @@ fn summed(replies: &[(ShardId, DocBuf)]) -> BTreeMap<String, Sum> {
         for db in list.iter().filter_map(|e| e.value().as_doc()) {
             let name = db.get("name").and_then(|v| v.as_str()).unwrap_or_default();
             let of_config = matches!(name, "admin" | "config");
-            if name == "local" || of_config != (*shard == ShardId::config()) {
+            if name == "local" || (of_config && *shard != ShardId::config()) {
                 continue;
             }
             let bytes = db.get("sizeOnDisk").and_then(|v| v.as_i64()).unwrap_or(0);

@@ -14,7 +14,10 @@ pub(in crate::commands) async fn shard_map(router: &Router, _: &OpCtx, _: Reques
         })
         .collect();
     let config = &router.config.configdb;
-    all.push(("config".to_owned(), config.text(), config.hosts.clone()));
+    // They may be a shard as well.
+    if all.iter().all(|(id, ..)| *id != "config") {
+        all.push(("config".to_owned(), config.text(), config.hosts.clone()));
+    }
     let mut r = Reply::new();
     r.body.doc("map", |d| all.iter().for_each(|(id, text, _)| _ = d.str(&**id, text)));
     r.body.doc("hosts", |d| {

@@ -11,3 +11,5 @@ pub(super) mod set_allow_migrations;
 pub(super) mod set_user_write_block_mode;
 pub(super) mod shard_collection;
 pub(super) mod shards;
+pub(super) mod transition_from_dedicated;
+pub(super) mod transition_to_dedicated;

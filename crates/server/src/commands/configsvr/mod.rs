@@ -28,12 +28,15 @@ pub(super) mod remove_tags;
 pub(super) mod rename_collection_metadata;
 pub(super) mod set_allow_migrations;
 pub(super) mod set_cluster_parameter;
+pub(super) mod transition_from_dedicated;
+pub(super) mod transition_to_dedicated;
 pub(super) mod update_zone_key_range;
 pub(super) mod user_write_block;
 
 pub(super) mod call;
 mod coordinate;
 mod fields;
+mod leftovers;
 mod prelude;
 
 pub(super) use coordinate::coordinate;

@@ -16,10 +16,15 @@ pub(in super::super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>
     let (name, state) = manager.remove_shard(&call.interrupt, &call.client, which).await?;
     call.settled().await?;
     let mut r = Reply::new();
-    let b = &mut r.body;
+    append(&mut r.body, &name, state);
+    Ok(r)
+}
+
+/// How far a shard is on its way out.
+pub(super) fn append(b: &mut DocBuilder, name: &str, state: Draining) {
     match state {
         Draining::Started { databases } => {
-            b.str("msg", "draining started successfully").str("state", "started").str("shard", &name);
+            b.str("msg", "draining started successfully").str("state", "started").str("shard", name);
             to_move(b, &databases);
         }
         Draining::Ongoing { chunks, jumbo, databases } => {
@@ -30,10 +35,13 @@ pub(in super::super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>
             to_move(b, &databases);
         }
         Draining::Completed => {
-            b.str("msg", "removeshard completed successfully").str("state", "completed").str("shard", &name);
+            b.str("msg", "removeshard completed successfully").str("state", "completed").str("shard", name);
+        }
+        Draining::PendingRangeDeletions(pending) => {
+            b.str("msg", "waiting for pending range deletions").str("state", "pendingRangeDeletions");
+            b.i64("pendingRangeDeletions", pending);
         }
     }
-    Ok(r)
 }
 
 fn to_move(b: &mut DocBuilder, databases: &[String]) {

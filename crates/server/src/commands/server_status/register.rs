@@ -5,6 +5,7 @@ use super::{
     storage_engine, traffic_recording, two_phase_commit_coordinator,
 };
 use crate::Server;
+use crate::sharding::Sharding;
 use crate::statistics::catalog_counts::CatalogCounts;
 use pando_metrics::{Collector, Source};
 use std::sync::Arc;
@@ -24,7 +25,12 @@ impl Server {
         section("logicalSessionRecordCache", |s, to| s.sessions.collect_metrics(to));
         section("oplogTruncation", oplog_truncation::collect);
         section("security", |s, to| s.logins.counts.collect(to));
-        section("shardingStatistics", |s, to| s.sharding.iter().for_each(|s| s.collect(to)));
+        section("shardingStatistics", |s, to| {
+            // Config servers tell once they are a shard.
+            let told =
+                |sharding: &&Arc<Sharding>| s.config_server.is_none() || sharding.shard_name().is_some();
+            s.sharding.iter().filter(told).for_each(|s| s.collect(to));
+        });
         section("storageEngine", storage_engine::collect);
         section("trafficRecording", traffic_recording::collect);
         section("transactions", |s, to| {

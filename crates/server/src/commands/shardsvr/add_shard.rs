@@ -13,6 +13,7 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let identity =
         identity.as_ref().and_then(|v| v.as_doc()).ok_or_else(|| missing("_addShard", "shardIdentity"))?;
     let identity = ShardIdentity::parse(identity)?;
+    identity.check_name(false)?;
     let versions = Namespace::unchecked("admin", "system.version");
     let internal = server.access.internal_collections();
     server.upkeep.admission.before_write(ctx).await?;
