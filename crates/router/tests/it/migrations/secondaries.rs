@@ -108,29 +108,36 @@ fn who_reads_on_a_secondary_what_is_being_deleted_is_told_and_misses_nothing() {
         documents.push("documents", docs);
         documents.push("writeConcern", doc! { "w": 3 });
         c.ok(documents).await;
-        let mut open = async |mode: &str, filter: Document| {
+        let deleted = |to: &str| {
+            let mut command = move_by_router(to);
+            command.push("waitForDelete", true);
+            command
+        };
+        for mode in ["secondary", "primary"] {
             let mut find = doc! { "find": "c", "sort": { "k": -1 }, "batchSize": 5, "$db": "test" };
-            find.push("filter", filter);
             find.push("$readPreference", doc! { "mode": mode });
             let reply = c.ok(find).await;
-            reply.get("cursor").and_then(Bson::as_doc).and_then(|c| c.get("id")?.as_i64()).unwrap()
-        };
-        let on_secondary = open("secondary", Document::new()).await;
-        let on_primary = open("primary", Document::new()).await;
-        let former = set.primary().await;
-        set.connect(former).await.admin(doc! { "replSetStepDown": 60, "force": true }).await;
-        set.settled().await;
-        let mut gone = move_by_router("s0");
-        gone.push("waitForDelete", true);
-        c.ok(gone).await;
-        let more = |id: i64| doc! { "getMore": id, "collection": "c", "batchSize": 1000, "$db": "test" };
-        for id in [on_secondary, on_primary] {
+            let id = reply.get("cursor").and_then(Bson::as_doc).and_then(|c| c.get("id")?.as_i64()).unwrap();
+            if mode == "primary" {
+                let former = set.primary().await;
+                set.connect(former).await.admin(doc! { "replSetStepDown": 60, "force": true }).await;
+                set.settled().await;
+            }
+            c.ok(deleted("s0")).await;
             // By then everybody has applied what tells of it.
             let mut wrote = doc! { "insert": "later", "documents": [{ "k": 1 }] };
             wrote.push("writeConcern", doc! { "w": 3 });
             c.ok(wrote).await;
-            let told = c.err(more(id)).await;
-            assert_eq!(told, (175, "Read has been terminated due to orphan range cleanup".to_owned()));
+            let told =
+                c.err(doc! { "getMore": id, "collection": "c", "batchSize": 1000, "$db": "test" }).await;
+            assert_eq!(
+                told,
+                (175, "Read has been terminated due to orphan range cleanup".to_owned()),
+                "{mode}"
+            );
+            if mode == "secondary" {
+                c.ok(deleted("s1")).await;
+            }
         }
         assert_eq!(read(&mut c).await, (0..100).collect::<Vec<i64>>());
         set.shut_down().await;
