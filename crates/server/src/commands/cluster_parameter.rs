@@ -39,6 +39,10 @@ pub(super) async fn set(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     SetClusterParameterArgs::parse(&req)?;
     let (name, value) = parameter_to_set(&req)?;
     ctx.arguments_read()?;
+    if server.config.cluster_role.is_some() {
+        let text = "setClusterParameter can only run on mongos in sharded clusters";
+        return Err(Error::new(ErrorCode::NotImplemented, text));
+    }
     if !server.replication.member.is_replicated() {
         let text = "setClusterParameter cannot be run on standalones";
         return Err(Error::new(ErrorCode::IllegalOperation, text));

@@ -4,6 +4,7 @@ use crate::commands::prelude::*;
 use crate::commands::shardsvr::ddl::{Ddl, append_majority};
 use pando_bson::fields::missing;
 use pando_request::sharding::merge_all_chunks::{append as append_max_chunks, max_chunks};
+use pando_workflows::migration::{self, Migration};
 
 fn document<'a>(req: &Request<'a>, name: &'static str) -> Result<&'a RawDoc> {
     req.body.get(name).and_then(|v| v.as_doc()).ok_or_else(|| missing(req.name, name))
@@ -65,11 +66,24 @@ pub(in crate::commands) async fn merge(server: &Server, ctx: &OpCtx, req: Reques
     Ok(Reply::new())
 }
 
+/// A move whose chunk becomes another one meanwhile would be given up.
+async fn await_moves(ddl: &Ddl<'_>, ns: &Namespace) -> Result<()> {
+    let running = ddl.ctx.interruptible(ddl.host()?.all(migration::DONOR)).await??;
+    for instance in running {
+        if Migration::parse(&instance.state()).is_some_and(|m| m.ns == *ns) {
+            // Whatever came of it.
+            let _ = ddl.ctx.interruptible(instance.result()).await?;
+        }
+    }
+    Ok(())
+}
+
 pub(in crate::commands) async fn merge_all(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ns = Namespace::parse(req.first_str(req.name)?)?;
     let ddl = Ddl::new(server, ctx)?;
     max_chunks(&req)?;
     let _locks = ddl.lock_collection(&ns).await?;
+    await_moves(&ddl, &ns).await?;
     let mut b = DocBuilder::new();
     b.str("_configsvrCommitMergeAllChunksOnShard", ns.as_str()).str("shard", ddl.own_id().as_str());
     append_max_chunks(req.body, &mut b);

@@ -34,14 +34,12 @@ fn a_parameter_is_the_same_everywhere_whatever_the_config_servers_primary_does_b
         b.every_step([set(10), set(20)], async |b, i| b.have(if i == 0 { 10 } else { 20 }).await).await;
         // A set that had its own takes over what the cluster has.
         b.shards.push(start("s2").await);
-        let mut images = Document::new();
-        images.push("preAndPostImages", doc! { "expireAfterSeconds": 30 });
-        let mut parameter = Document::new();
-        parameter.push("changeStreamOptions", images);
-        let mut command = Document::new();
-        command.push("setClusterParameter", parameter);
-        command.push("$db", "admin");
-        b.shard(2).await.ok(command).await;
+        let mut own = doc! { "_id": "changeStreamOptions" };
+        own.push("clusterParameterTime", pando_base::Timestamp::new(9, 1));
+        own.push("preAndPostImages", doc! { "expireAfterSeconds": 30 });
+        let mut insert = doc! { "insert": "clusterParameters", "$db": "config" };
+        insert.push("documents", vec![Bson::from(own)]);
+        b.shard(2).await.ok(insert).await;
         b.add(2).await;
         let now = b.primary().await.ok(doc! { "getClusterParameter": "*", "$db": "admin" }).await;
         let list = now.get("clusterParameters").and_then(Bson::as_array).unwrap();
@@ -60,6 +58,9 @@ fn what_is_no_parameter_is_refused_before_anything_is_begun() {
         assert_eq!(c.err(wrong(doc! { "nothing": 1 })).await.0, 20);
         assert_eq!(c.err(wrong(doc! { "changeStreamOptions": 1 })).await.0, 20);
         assert_eq!(c.err(set(-5)).await.0, 2);
+        // Neither of one set, nor by a member of a cluster.
+        let plain = || doc! { "setClusterParameter": { "changeStreamOptions": 1 }, "$db": "admin" };
+        assert_eq!((c.err(plain()).await.0, b.shard(0).await.err(plain()).await.0), (238, 238));
         let direct = |time: bool| {
             let mut d = command("_shardsvrSetClusterParameter", doc! { "changeStreamOptions": 1 }, None);
             if time {
