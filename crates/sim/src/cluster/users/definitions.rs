@@ -3,7 +3,8 @@
 //!
 //! A document that was acknowledged after a drop stays until the next one begins, however the collection is created and sharded
 //! meanwhile, and never comes back in what takes its place. A drop of which nobody knows what came of it may still be carried out
-//! for a while; until it cannot any more, nothing is promised of the collection's documents.
+//! for a while; until it cannot any more, nothing is promised of the collection's documents. What a renaming of which nobody knows
+//! what came of it had under the old name may be under either one, also if it was under the new one before and left it.
 
 use super::pages::{after, all};
 use crate::cluster::shape::{self, KEYS};
@@ -91,6 +92,12 @@ pub(crate) struct Space {
     unsure_until: Duration,
 }
 
+/// What was acknowledged of two collections before one began to take the place of the other.
+struct Had {
+    source: BTreeSet<i64>,
+    target: BTreeSet<i64>,
+}
+
 #[derive(Default)]
 pub(crate) struct Spaces {
     pub(crate) all: BTreeMap<String, Space>,
@@ -158,6 +165,17 @@ impl Spaces {
         space.gone.extend(gone);
         space.generation += 1;
         space.stands = true;
+    }
+    /// A renaming has ended. If nobody knows whether it was made, the collection's documents may be found under either name, also those that
+    /// were under the new one before and left it with the collection.
+    fn renaming_ended(&mut self, is_made: bool, from: &str, to: &str, had: Had, now: Duration) {
+        if is_made {
+            return self.renamed(from, to, had.source, had.target, now);
+        }
+        let ever = self.all.get(from).map(|space| space.ever.clone()).unwrap_or_default();
+        if let Some(space) = self.all.get_mut(to) {
+            space.gone.retain(|id| !ever.contains(id));
+        }
     }
     /// A collection that had this under one name has it under another one, and what had that name is gone.
     fn renamed(&mut self, from: &str, to: &str, had: BTreeSet<i64>, gone: BTreeSet<i64>, now: Duration) {
@@ -443,8 +461,10 @@ impl Definer {
             return;
         }
         let Some(uuid) = self.uuid_of(coll).await else { return };
-        let had = lock(&self.spaces).pauses(from);
-        let gone = lock(&self.spaces).ends(&to);
+        let had = {
+            let mut spaces = lock(&self.spaces);
+            Had { source: spaces.pauses(from), target: spaces.ends(&to) }
+        };
         let mut body = doc! { "renameCollection": from, "to": to.as_str(), "dropTarget": true };
         body.push("collectionUUID", uuid.clone());
         body.push("writeConcern", majority());
@@ -454,11 +474,9 @@ impl Definer {
             Ended::Refused(_) => self.uuid_of(other).await == Some(uuid),
             Ended::NobodyKnows => false,
         };
-        if is_made {
-            let now = self.c.now();
-            lock(&self.spaces).renamed(from, &to, had, gone, now);
-        }
-        // Otherwise both names are dropped: they stand no more.
+        // Where it is not, or nobody knows, both names are dropped: they stand no more.
+        let now = self.c.now();
+        lock(&self.spaces).renaming_ended(is_made, from, &to, had, now);
     }
     async fn split(&mut self, ns: &str, key: Key) {
         let mut body = doc! { "split": ns };
@@ -530,5 +548,39 @@ mod tests {
         spaces.written("x.a", mark, 3, None, Duration::from_secs(8));
         spaces.written("x.a", mark, 4, None, Duration::from_secs(9));
         assert_eq!(spaces.all["x.a"].acknowledged, [4].into());
+    }
+
+    /// `x.a` takes the place of `x.b`, or the other way around.
+    fn rename(spaces: &mut Spaces, from: &str, to: &str, is_made: bool) {
+        let had = Had { source: spaces.pauses(from), target: spaces.ends(to) };
+        spaces.renaming_ended(is_made, from, to, had, Duration::ZERO);
+    }
+
+    #[test]
+    fn what_was_renamed_there_and_back_may_be_there_again_when_nobody_knows_what_came_of_a_third_renaming() {
+        let mut spaces = Spaces::default();
+        let found = |ids: &[i64]| ids.iter().map(|id| doc! { "_id": *id }.to_raw()).collect::<Vec<_>>();
+        let undead = |spaces: &Spaces, ns: &str, id: i64| {
+            !spaces.judge(ns, &BTreeSet::new(), &found(&[id])).is_empty()
+        };
+        let write = |spaces: &mut Spaces, ns: &str, id: i64| {
+            let mark = spaces.all[ns].generation;
+            spaces.written(ns, mark, id, None, Duration::ZERO);
+        };
+        spaces.begins("x.a", BTreeSet::new());
+        spaces.begins("x.b", BTreeSet::new());
+        write(&mut spaces, "x.a", 1);
+        write(&mut spaces, "x.b", 2);
+        rename(&mut spaces, "x.a", "x.b", true);
+        assert!(undead(&spaces, "x.a", 1) && undead(&spaces, "x.b", 2), "it made room");
+        assert!(!undead(&spaces, "x.b", 1));
+        rename(&mut spaces, "x.b", "x.a", true);
+        assert!(undead(&spaces, "x.b", 1) && !undead(&spaces, "x.a", 1), "it has gone back");
+        write(&mut spaces, "x.b", 3);
+        rename(&mut spaces, "x.a", "x.b", false);
+        assert!(!undead(&spaces, "x.a", 1) && !undead(&spaces, "x.b", 1), "it may be under both names");
+        assert!(!undead(&spaces, "x.b", 3), "what it would take the place of may be there");
+        assert!(undead(&spaces, "x.b", 2), "what was dropped before is gone all the same");
+        assert!(!spaces.all["x.a"].stands && !spaces.all["x.b"].stands, "and both are dropped");
     }
 }
