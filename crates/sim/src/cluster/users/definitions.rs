@@ -90,6 +90,8 @@ pub(crate) struct Space {
     pub(crate) gone: BTreeSet<i64>,
     /// What is acknowledged before this is not promised.
     unsure_until: Duration,
+    /// Until then a command may come late that gives the collection this name: it would do so once more if it had its former one again.
+    stays_until: Duration,
 }
 
 /// What was acknowledged of two collections before one began to take the place of the other.
@@ -149,6 +151,7 @@ impl Spaces {
     fn ends(&mut self, ns: &str) -> BTreeSet<i64> {
         let space = self.all.entry(ns.to_owned()).or_default();
         space.key = None;
+        space.stays_until = Duration::ZERO;
         space.ever.clear();
         self.pauses(ns)
     }
@@ -197,6 +200,16 @@ impl Spaces {
         self.begins(from, had);
         self.counts.renamed += 1;
     }
+    /// A command that gave a collection this name may come once more until then.
+    fn stays(&mut self, ns: &str, until: Duration) {
+        if let Some(space) = self.all.get_mut(ns) {
+            space.stays_until = until;
+        }
+    }
+    /// Whether what has this name may get another one.
+    fn may_leave(&self, ns: &str, now: Duration) -> bool {
+        self.all.get(ns).is_none_or(|space| space.stays_until <= now)
+    }
     fn defined(&mut self, ns: &str, key: Key) {
         if let Some(space) = self.all.get_mut(ns) {
             space.key = Some(key);
@@ -241,6 +254,8 @@ struct Definer {
     c: Caller,
     spaces: Arc<Mutex<Spaces>>,
     db: String,
+    /// The last definition was sent more than once.
+    sent_again: bool,
 }
 
 pub(crate) async fn run(place: Place, spaces: Arc<Mutex<Spaces>>) {
@@ -248,7 +263,7 @@ pub(crate) async fn run(place: Place, spaces: Arc<Mutex<Spaces>>) {
     for coll in COLLECTIONS {
         lock(&spaces).begins(&format!("{db}.{coll}"), BTreeSet::new());
     }
-    let mut definer = Definer { c: Caller::new(place), spaces, db };
+    let mut definer = Definer { c: Caller::new(place), spaces, db, sent_again: false };
     while !definer.c.stopped() {
         definer.step().await;
         definer.c.pause().await;
@@ -273,10 +288,11 @@ impl Definer {
         let mut body = body.clone();
         body.push("$db", db);
         let body = body.to_raw();
-        for _ in 0..TRIES_MAX {
+        for n in 0..TRIES_MAX {
             if self.c.stopped() {
                 break;
             }
+            self.sent_again = n > 0;
             if self.c.below(HIT_ONE_IN) == 0 {
                 let at = self.c.now() + Duration::from_micros(self.c.below(HIT_WITHIN_US));
                 lock(&self.spaces).hit_at = Some(at);
@@ -453,11 +469,13 @@ impl Definer {
         let info = first.value().as_doc()?.get("info")?;
         info.as_doc()?.get("uuid").map(Bson::from)
     }
-    /// The collection takes the place of the other one. Named by its UUID, it does so once, however often that is asked for.
+    /// The collection takes the place of the other one. Named by its UUID, it does so once, however often that is asked for, unless it
+    /// goes back meanwhile: what was sent more than once is not followed by that before all of it has been carried out.
     async fn rename(&mut self, coll: &str, from: &str) {
         let other = if coll == COLLECTIONS[0] { COLLECTIONS[1] } else { COLLECTIONS[0] };
         let to = format!("{}.{other}", self.db);
-        if self.space(&to, |s| s.stands) != Some(true) {
+        let may_leave = lock(&self.spaces).may_leave(from, self.c.now());
+        if !may_leave || self.space(&to, |s| s.stands) != Some(true) {
             return;
         }
         let Some(uuid) = self.uuid_of(coll).await else { return };
@@ -469,14 +487,20 @@ impl Definer {
         body.push("collectionUUID", uuid.clone());
         body.push("writeConcern", majority());
         let known = [NO_SUCH_COLLECTION, UUID_MISMATCH, COMMAND_FAILED];
-        let is_made = match self.until(&body, "admin", &[], &known).await {
+        let ended = self.until(&body, "admin", &[], &known).await;
+        let is_sent_again = self.sent_again;
+        let is_made = match ended {
             Ended::Done => true,
             Ended::Refused(_) => self.uuid_of(other).await == Some(uuid),
             Ended::NobodyKnows => false,
         };
         // Where it is not, or nobody knows, both names are dropped: they stand no more.
         let now = self.c.now();
-        lock(&self.spaces).renaming_ended(is_made, from, &to, had, now);
+        let mut spaces = lock(&self.spaces);
+        spaces.renaming_ended(is_made, from, &to, had, now);
+        if is_sent_again {
+            spaces.stays(&to, now + LINGERS);
+        }
     }
     async fn split(&mut self, ns: &str, key: Key) {
         let mut body = doc! { "split": ns };
@@ -582,5 +606,21 @@ mod tests {
         assert!(!undead(&spaces, "x.b", 3), "what it would take the place of may be there");
         assert!(undead(&spaces, "x.b", 2), "what was dropped before is gone all the same");
         assert!(!spaces.all["x.a"].stands && !spaces.all["x.b"].stands, "and both are dropped");
+    }
+
+    #[test]
+    fn a_collection_keeps_the_name_that_it_may_be_given_once_more_and_what_takes_its_place_does_not() {
+        let mut spaces = Spaces::default();
+        let (before, then) = (LINGERS - Duration::from_secs(1), LINGERS);
+        spaces.begins("x.a", BTreeSet::new());
+        spaces.begins("x.b", BTreeSet::new());
+        rename(&mut spaces, "x.a", "x.b", true);
+        assert!(spaces.may_leave("x.b", Duration::ZERO), "it was sent once");
+        spaces.stays("x.b", then);
+        assert!(!spaces.may_leave("x.b", before), "the same command may come late");
+        assert!(spaces.may_leave("x.b", then) && spaces.may_leave("x.a", Duration::ZERO));
+        let had = spaces.ends("x.b");
+        spaces.begins("x.b", had);
+        assert!(spaces.may_leave("x.b", before), "this is another collection");
     }
 }
