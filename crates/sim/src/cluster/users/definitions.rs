@@ -3,7 +3,8 @@
 //!
 //! A document that was acknowledged after a drop stays until the next one begins, however the collection is created and sharded
 //! meanwhile, and never comes back in what takes its place. A drop of which nobody knows what came of it may still be carried out
-//! for a while; until it cannot any more, nothing is promised of the collection's documents.
+//! for a while; until it cannot any more, nothing is promised of the collection's documents. What a renaming of which nobody knows
+//! what came of it had under the old name may be under either one, also if it was under the new one before and left it.
 
 use super::pages::{after, all};
 use crate::cluster::shape::{self, KEYS};
@@ -89,6 +90,14 @@ pub(crate) struct Space {
     pub(crate) gone: BTreeSet<i64>,
     /// What is acknowledged before this is not promised.
     unsure_until: Duration,
+    /// Until then a command may come late that gives the collection this name: it would do so once more if it had its former one again.
+    stays_until: Duration,
+}
+
+/// What was acknowledged of two collections before one began to take the place of the other.
+struct Had {
+    source: BTreeSet<i64>,
+    target: BTreeSet<i64>,
 }
 
 #[derive(Default)]
@@ -142,6 +151,7 @@ impl Spaces {
     fn ends(&mut self, ns: &str) -> BTreeSet<i64> {
         let space = self.all.entry(ns.to_owned()).or_default();
         space.key = None;
+        space.stays_until = Duration::ZERO;
         space.ever.clear();
         self.pauses(ns)
     }
@@ -158,6 +168,17 @@ impl Spaces {
         space.gone.extend(gone);
         space.generation += 1;
         space.stands = true;
+    }
+    /// A renaming has ended. If nobody knows whether it was made, the collection's documents may be found under either name, also those that
+    /// were under the new one before and left it with the collection.
+    fn renaming_ended(&mut self, is_made: bool, from: &str, to: &str, had: Had, now: Duration) {
+        if is_made {
+            return self.renamed(from, to, had.source, had.target, now);
+        }
+        let ever = self.all.get(from).map(|space| space.ever.clone()).unwrap_or_default();
+        if let Some(space) = self.all.get_mut(to) {
+            space.gone.retain(|id| !ever.contains(id));
+        }
     }
     /// A collection that had this under one name has it under another one, and what had that name is gone.
     fn renamed(&mut self, from: &str, to: &str, had: BTreeSet<i64>, gone: BTreeSet<i64>, now: Duration) {
@@ -178,6 +199,16 @@ impl Spaces {
         }
         self.begins(from, had);
         self.counts.renamed += 1;
+    }
+    /// A command that gave a collection this name may come once more until then.
+    fn stays(&mut self, ns: &str, until: Duration) {
+        if let Some(space) = self.all.get_mut(ns) {
+            space.stays_until = until;
+        }
+    }
+    /// Whether what has this name may get another one.
+    fn may_leave(&self, ns: &str, now: Duration) -> bool {
+        self.all.get(ns).is_none_or(|space| space.stays_until <= now)
     }
     fn defined(&mut self, ns: &str, key: Key) {
         if let Some(space) = self.all.get_mut(ns) {
@@ -223,6 +254,8 @@ struct Definer {
     c: Caller,
     spaces: Arc<Mutex<Spaces>>,
     db: String,
+    /// The last definition was sent more than once.
+    sent_again: bool,
 }
 
 pub(crate) async fn run(place: Place, spaces: Arc<Mutex<Spaces>>) {
@@ -230,7 +263,7 @@ pub(crate) async fn run(place: Place, spaces: Arc<Mutex<Spaces>>) {
     for coll in COLLECTIONS {
         lock(&spaces).begins(&format!("{db}.{coll}"), BTreeSet::new());
     }
-    let mut definer = Definer { c: Caller::new(place), spaces, db };
+    let mut definer = Definer { c: Caller::new(place), spaces, db, sent_again: false };
     while !definer.c.stopped() {
         definer.step().await;
         definer.c.pause().await;
@@ -255,10 +288,11 @@ impl Definer {
         let mut body = body.clone();
         body.push("$db", db);
         let body = body.to_raw();
-        for _ in 0..TRIES_MAX {
+        for n in 0..TRIES_MAX {
             if self.c.stopped() {
                 break;
             }
+            self.sent_again = n > 0;
             if self.c.below(HIT_ONE_IN) == 0 {
                 let at = self.c.now() + Duration::from_micros(self.c.below(HIT_WITHIN_US));
                 lock(&self.spaces).hit_at = Some(at);
@@ -435,30 +469,38 @@ impl Definer {
         let info = first.value().as_doc()?.get("info")?;
         info.as_doc()?.get("uuid").map(Bson::from)
     }
-    /// The collection takes the place of the other one. Named by its UUID, it does so once, however often that is asked for.
+    /// The collection takes the place of the other one. Named by its UUID, it does so once, however often that is asked for, unless it
+    /// goes back meanwhile: what was sent more than once is not followed by that before all of it has been carried out.
     async fn rename(&mut self, coll: &str, from: &str) {
         let other = if coll == COLLECTIONS[0] { COLLECTIONS[1] } else { COLLECTIONS[0] };
         let to = format!("{}.{other}", self.db);
-        if self.space(&to, |s| s.stands) != Some(true) {
+        let may_leave = lock(&self.spaces).may_leave(from, self.c.now());
+        if !may_leave || self.space(&to, |s| s.stands) != Some(true) {
             return;
         }
         let Some(uuid) = self.uuid_of(coll).await else { return };
-        let had = lock(&self.spaces).pauses(from);
-        let gone = lock(&self.spaces).ends(&to);
+        let had = {
+            let mut spaces = lock(&self.spaces);
+            Had { source: spaces.pauses(from), target: spaces.ends(&to) }
+        };
         let mut body = doc! { "renameCollection": from, "to": to.as_str(), "dropTarget": true };
         body.push("collectionUUID", uuid.clone());
         body.push("writeConcern", majority());
         let known = [NO_SUCH_COLLECTION, UUID_MISMATCH, COMMAND_FAILED];
-        let is_made = match self.until(&body, "admin", &[], &known).await {
+        let ended = self.until(&body, "admin", &[], &known).await;
+        let is_sent_again = self.sent_again;
+        let is_made = match ended {
             Ended::Done => true,
             Ended::Refused(_) => self.uuid_of(other).await == Some(uuid),
             Ended::NobodyKnows => false,
         };
-        if is_made {
-            let now = self.c.now();
-            lock(&self.spaces).renamed(from, &to, had, gone, now);
+        // Where it is not, or nobody knows, both names are dropped: they stand no more.
+        let now = self.c.now();
+        let mut spaces = lock(&self.spaces);
+        spaces.renaming_ended(is_made, from, &to, had, now);
+        if is_sent_again {
+            spaces.stays(&to, now + LINGERS);
         }
-        // Otherwise both names are dropped: they stand no more.
     }
     async fn split(&mut self, ns: &str, key: Key) {
         let mut body = doc! { "split": ns };
@@ -530,5 +572,55 @@ mod tests {
         spaces.written("x.a", mark, 3, None, Duration::from_secs(8));
         spaces.written("x.a", mark, 4, None, Duration::from_secs(9));
         assert_eq!(spaces.all["x.a"].acknowledged, [4].into());
+    }
+
+    /// `x.a` takes the place of `x.b`, or the other way around.
+    fn rename(spaces: &mut Spaces, from: &str, to: &str, is_made: bool) {
+        let had = Had { source: spaces.pauses(from), target: spaces.ends(to) };
+        spaces.renaming_ended(is_made, from, to, had, Duration::ZERO);
+    }
+
+    #[test]
+    fn what_was_renamed_there_and_back_may_be_there_again_when_nobody_knows_what_came_of_a_third_renaming() {
+        let mut spaces = Spaces::default();
+        let found = |ids: &[i64]| ids.iter().map(|id| doc! { "_id": *id }.to_raw()).collect::<Vec<_>>();
+        let undead = |spaces: &Spaces, ns: &str, id: i64| {
+            !spaces.judge(ns, &BTreeSet::new(), &found(&[id])).is_empty()
+        };
+        let write = |spaces: &mut Spaces, ns: &str, id: i64| {
+            let mark = spaces.all[ns].generation;
+            spaces.written(ns, mark, id, None, Duration::ZERO);
+        };
+        spaces.begins("x.a", BTreeSet::new());
+        spaces.begins("x.b", BTreeSet::new());
+        write(&mut spaces, "x.a", 1);
+        write(&mut spaces, "x.b", 2);
+        rename(&mut spaces, "x.a", "x.b", true);
+        assert!(undead(&spaces, "x.a", 1) && undead(&spaces, "x.b", 2), "it made room");
+        assert!(!undead(&spaces, "x.b", 1));
+        rename(&mut spaces, "x.b", "x.a", true);
+        assert!(undead(&spaces, "x.b", 1) && !undead(&spaces, "x.a", 1), "it has gone back");
+        write(&mut spaces, "x.b", 3);
+        rename(&mut spaces, "x.a", "x.b", false);
+        assert!(!undead(&spaces, "x.a", 1) && !undead(&spaces, "x.b", 1), "it may be under both names");
+        assert!(!undead(&spaces, "x.b", 3), "what it would take the place of may be there");
+        assert!(undead(&spaces, "x.b", 2), "what was dropped before is gone all the same");
+        assert!(!spaces.all["x.a"].stands && !spaces.all["x.b"].stands, "and both are dropped");
+    }
+
+    #[test]
+    fn a_collection_keeps_the_name_that_it_may_be_given_once_more_and_what_takes_its_place_does_not() {
+        let mut spaces = Spaces::default();
+        let (before, then) = (LINGERS - Duration::from_secs(1), LINGERS);
+        spaces.begins("x.a", BTreeSet::new());
+        spaces.begins("x.b", BTreeSet::new());
+        rename(&mut spaces, "x.a", "x.b", true);
+        assert!(spaces.may_leave("x.b", Duration::ZERO), "it was sent once");
+        spaces.stays("x.b", then);
+        assert!(!spaces.may_leave("x.b", before), "the same command may come late");
+        assert!(spaces.may_leave("x.b", then) && spaces.may_leave("x.a", Duration::ZERO));
+        let had = spaces.ends("x.b");
+        spaces.begins("x.b", had);
+        assert!(spaces.may_leave("x.b", before), "this is another collection");
     }
 }
