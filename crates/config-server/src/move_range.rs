@@ -2,6 +2,7 @@
 
 use crate::balancer_round::max_chunk_bytes;
 use crate::manager::CatalogManager;
+use crate::metadata::is_draining;
 use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, ObjectId, RawDoc, Value};
 use pando_routing::ShardId;
@@ -34,8 +35,13 @@ impl CatalogManager {
         let stored = self.stored(of)?.ok_or_else(|| {
             Error::new(ErrorCode::NamespaceNotSharded, format!("Collection {of} is not sharded."))
         })?;
-        if self.metadata().shard(to.as_str())?.is_none() {
-            return Err(Error::new(ErrorCode::ShardNotFound, format!("Shard {to} not found")));
+        match self.metadata().shard(to.as_str())? {
+            None => return Err(Error::new(ErrorCode::ShardNotFound, format!("Shard {to} not found"))),
+            Some(doc) if is_draining(&doc) => {
+                let text = format!("Shard {to} is currently draining");
+                return Err(Error::new(ErrorCode::ShardNotFound, text));
+            }
+            Some(_) => {}
         }
         let (key, chunks) = (&stored.entry().key, &stored.table.chunks);
         for bound in [Some(min), max].into_iter().flatten() {

@@ -239,7 +239,8 @@ pub(crate) struct ChunksObserver(pub(crate) Weak<ConfigServer>);
 
 impl ChunksObserver {
     fn written(&self, unit: &mut WriteUnit, op: &WriteOp<'_>, of: &Namespace) {
-        if op.of_server || *of != ns("chunks") {
+        // The manager's own it knows of; `applyOps` applies.
+        if op.of_server && !unit.is_applying() || *of != ns("chunks") {
             return;
         }
         let config_server = self.0.clone();

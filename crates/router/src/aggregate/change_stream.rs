@@ -68,7 +68,12 @@ pub(crate) async fn run(
         order: Some(Order::fields(order, None)),
         strips: Strip::All,
         tailable: true,
-        watching: Some(Watching::new(targets.len(), resumes.after, resumes.must_be_there, looks_up)),
+        watching: Some(Watching::new(
+            shards.iter().map(|s| s.entry.id.clone()),
+            resumes.after,
+            resumes.must_be_there,
+            looks_up,
+        )),
         ..Shape::default()
     };
     if !merger.is_empty() {

@@ -293,6 +293,11 @@ impl RouterCursor {
                 }
             }
         }
+        // What was found may be newer than a shard that was added meanwhile: nothing of it is given before that is known.
+        if let Some(watching) = self.watching.as_ref().filter(|_| !wanted.asks_nobody) {
+            let known = ctx.interruptible(shards.catalog.refresh_shards()).await??;
+            watching.check_all(known.iter().map(|shard| shard.entry.id.clone()))?;
+        }
         // A client that has everything need not ask once more.
         if self.held.is_none() && self.stages.is_none() && (self.left == 0 || self.merge.is_over()) {
             self.over = true;

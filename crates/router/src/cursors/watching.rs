@@ -3,7 +3,9 @@
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_query::change_stream::Token;
+use pando_routing::ShardId;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 /// Tokens are texts that sort as the events do.
 fn data(token: &RawDoc) -> &str {
@@ -11,6 +13,8 @@ fn data(token: &RawDoc) -> &str {
 }
 
 pub(crate) struct Watching {
+    /// Those that there were when it was opened.
+    shards: BTreeSet<ShardId>,
     /// Events of updates come with the document as it is now.
     pub(super) looks_up: bool,
     /// Up to this event the reader has seen everything.
@@ -29,18 +33,21 @@ pub(crate) struct Watching {
 impl Watching {
     /// `after`: where the reader wants to go on; `must_be_there`: an event of that token is looked for.
     pub(crate) fn new(
-        shards: usize,
+        shards: impl IntoIterator<Item = ShardId>,
         after: Option<&RawDoc>,
         must_be_there: bool,
         looks_up: bool,
     ) -> Watching {
         let after = after.map(|token| data(token).to_owned());
+        let shards: BTreeSet<ShardId> = shards.into_iter().collect();
+        let n = shards.len();
         Watching {
+            shards,
             looks_up,
             after,
             missing: must_be_there,
-            tokens: vec![None; shards],
-            told: vec![Timestamp::ZERO; shards],
+            tokens: vec![None; n],
+            told: vec![Timestamp::ZERO; n],
             last: None,
             invalidated: false,
         }
@@ -71,6 +78,19 @@ impl Watching {
                 Ok(true)
             }
         }
+    }
+    /// Whether a shard was added since it was opened, whose events nobody sends.
+    ///
+    /// # Errors
+    /// 234: drivers open it anew behind the last event that they have seen, at all shards.
+    pub(super) fn check_all(&self, now: impl Iterator<Item = ShardId>) -> Result<()> {
+        for shard in now {
+            if !self.shards.contains(&shard) {
+                let text = format!("shard {shard} was added since the change stream was opened; resume it");
+                return Err(Error::new(ErrorCode::RetryChangeStream, text));
+            }
+        }
+        Ok(())
     }
     /// Those of `who` that have not been made to pass a time.
     pub(super) fn not_told_to_pass(&self, time: Timestamp, who: &[usize]) -> Vec<usize> {
@@ -116,6 +136,17 @@ fn not_found(seen: &RawDoc) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn of(shards: usize) -> impl Iterator<Item = ShardId> {
+        (0..shards).map(|n| ShardId::new(&format!("s{n}")))
+    }
+
+    #[test]
+    fn a_shard_that_was_added_is_noticed_and_one_that_is_gone_is_not_missed() {
+        let w = Watching::new(of(2), None, false, false);
+        assert!(w.check_all(of(2)).is_ok() && w.check_all(of(1)).is_ok());
+        assert_eq!(w.check_all(of(3)).unwrap_err().code, ErrorCode::RetryChangeStream);
+    }
     use pando_metadata_cache::testing::doc;
 
     fn token(text: &str) -> DocBuf {
@@ -127,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_stream_goes_on_where_all_shards_have_sent_everything() {
-        let mut w = Watching::new(2, Some(&token("82A")), true, false);
+        let mut w = Watching::new(of(2), Some(&token("82A")), true, false);
         assert!(!w.wants(&event("82A", "insert")).unwrap() && w.wants(&event("82B", "insert")).unwrap());
         assert_eq!(w.resume_token(false), None, "one has said nothing yet");
         w.sent_up_to(0, token("82F"));
@@ -139,7 +170,7 @@ mod tests {
     }
     #[test]
     fn a_shard_is_told_once_to_pass_a_time() {
-        let mut w = Watching::new(3, None, false, false);
+        let mut w = Watching::new(of(3), None, false, false);
         let at = |secs| Timestamp::new(secs, 1);
         assert_eq!(w.not_told_to_pass(at(5), &[0, 2]), [0, 2]);
         w.told(2, at(5));
@@ -149,11 +180,11 @@ mod tests {
     }
     #[test]
     fn a_place_where_no_shard_has_an_event_is_no_place_to_go_on() {
-        let mut w = Watching::new(2, Some(&token("82B")), true, false);
+        let mut w = Watching::new(of(2), Some(&token("82B")), true, false);
         assert!(!w.wants(&event("82A", "insert")).unwrap(), "what came before says nothing");
         let e = w.wants(&event("82C", "insert")).unwrap_err();
         assert_eq!(e.code, ErrorCode::ChangeStreamFatalError);
-        let mut w = Watching::new(2, Some(&token("82B")), false, false);
+        let mut w = Watching::new(of(2), Some(&token("82B")), false, false);
         assert!(w.wants(&event("82C", "insert")).unwrap(), "a time has no event");
     }
 }

@@ -85,3 +85,69 @@ fn a_shard_that_goes_in_the_middle_of_a_rename_comes_back_free() {
         cluster.shut_down().await;
     });
 }
+
+/// What happens on a shard that is added is seen by whoever watches already: the stream is opened anew behind what it has given.
+#[test]
+fn a_change_stream_misses_nothing_of_a_shard_that_is_added_and_nothing_goes_to_one_that_leaves() {
+    run(async {
+        let mut cluster = Cluster::of(1, 1).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+        c.admin(doc! { "balancerStop": 1 }).await;
+        cluster.shard_collection("test.c", doc! { "k": 1 }).await;
+        let open = |resume: Option<Bson>| {
+            let mut spec = Document::new();
+            resume.into_iter().for_each(|token| spec.push("resumeAfter", token));
+            let mut stage = Document::new();
+            stage.push("$changeStream", spec);
+            let mut open = doc! { "aggregate": "c", "cursor": {}, "$db": "test" };
+            open.push("pipeline", vec![Bson::from(stage)]);
+            open
+        };
+        let cursor = |reply: &Document, batch: &str| {
+            let cursor = reply.get("cursor").and_then(Bson::as_doc).unwrap();
+            let events = cursor.get(batch).and_then(Bson::as_array).unwrap();
+            let key = |e: &Bson| e.as_doc()?.get("documentKey")?.as_doc()?.get("k")?.as_i64();
+            let keys: Vec<i64> = events.iter().filter_map(key).collect();
+            (
+                cursor.get("id").and_then(Bson::as_i64).unwrap(),
+                keys,
+                cursor.get("postBatchResumeToken").cloned(),
+            )
+        };
+        let (id, _, token) = cursor(&c.ok(open(None)).await, "firstBatch");
+        let one = cluster.start_shard(None).await;
+        c.ok(doc! { "addShard": cluster.shard_host(one), "$db": "admin" }).await;
+        let mut away = doc! { "moveRange": "test.c", "toShard": "s1", "$db": "admin" };
+        away.push("min", doc! { "k": 100 });
+        c.ok(away).await;
+        for k in [100, 1, 101, 2] {
+            let mut insert = doc! { "insert": "c", "$db": "test" };
+            insert.push("documents", vec![Bson::from(doc! { "k": k })]);
+            c.ok(insert).await;
+        }
+        let mut more = doc! { "getMore": id, "collection": "c", "maxTimeMS": 1000, "$db": "test" };
+        let failed = c.run(more.clone()).await;
+        assert_eq!(failed.get("code").and_then(Bson::as_i64), Some(234), "{failed:?}");
+        assert!(format!("{failed:?}").contains("ResumableChangeStreamError"), "{failed:?}");
+        let (id, mut seen, _) = cursor(&c.ok(open(token)).await, "firstBatch");
+        more.remove("getMore");
+        for _ in 0..20 {
+            let mut again = doc! { "getMore": id };
+            more.iter().for_each(|(name, v)| again.push(name, v.clone()));
+            seen.extend(cursor(&c.ok(again).await, "nextBatch").1);
+            if seen.len() == 4 {
+                break;
+            }
+        }
+        assert_eq!(seen, [100, 1, 101, 2]);
+        // As 6.0.5 says it.
+        c.admin(doc! { "removeShard": "s1" }).await;
+        let mut more = doc! { "moveRange": "test.c", "toShard": "s1", "$db": "admin" };
+        more.push("min", doc! { "k": 1 });
+        assert_eq!(c.err(more).await, (70, "Shard s1 is currently draining".to_owned()));
+        let primary = doc! { "movePrimary": "test", "to": "s1", "$db": "admin" };
+        assert_eq!(c.err(primary).await, (70, "Requested primary shard s1 is draining".to_owned()));
+        cluster.shut_down().await;
+    });
+}

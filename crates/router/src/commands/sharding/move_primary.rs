@@ -3,6 +3,7 @@
 use super::super::define::on_primary::OnPrimary;
 use super::super::prelude::*;
 use pando_bson::fields::wrong_type;
+use pando_routing::ShardId;
 use pando_rpc::Retry;
 
 pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -12,6 +13,11 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
         Some(Value::String(to)) => to,
         Some(v) => return Err(wrong_type("movePrimary", "to", &v, &["string"])),
     };
+    let shards = router.catalog.refresh_shards().await?;
+    if shards.get(&ShardId::new(to)).is_some_and(|shard| shard.entry.draining) {
+        let text = format!("Requested primary shard {to} is draining");
+        return Err(Error::new(ErrorCode::ShardNotFound, text));
+    }
     let name = "_shardsvrMovePrimary";
     let ns = Namespace::unchecked(db, "$cmd");
     let on = OnPrimary { ns, name, creates: false, retry: Retry::Idempotent };

@@ -2,6 +2,8 @@
 
 use super::super::prelude::*;
 use crate::remote::envelope::append_majority;
+use pando_request::SetClusterParameterArgs;
+use pando_request::settings::cluster_parameters::parameter_to_set;
 use pando_rpc::Retry;
 
 /// The client's command, as the config servers know it; waits for a majority.
@@ -42,7 +44,19 @@ forwarded! {
     add_shard_to_zone as "_configsvrAddShardToZone";
     remove_shard_from_zone as "_configsvrRemoveShardFromZone";
     update_zone_key_range as "_configsvrUpdateZoneKeyRange";
-    set_cluster_parameter as "_configsvrSetClusterParameter";
+}
+
+/// Every member of the cluster has it when this returns.
+pub(in crate::commands) async fn set_cluster_parameter(
+    router: &Router,
+    ctx: &OpCtx,
+    req: Request<'_>,
+) -> Result<Reply> {
+    SetClusterParameterArgs::parse(&req)?;
+    parameter_to_set(&req)?;
+    ctx.arguments_read()?;
+    let reply = run(router, ctx, &req, "_configsvrSetClusterParameter").await?;
+    Ok(handed_on(&reply))
 }
 
 /// Commands that wait by themselves, and take no write concern.
