@@ -54,11 +54,21 @@ pub struct Measured {
     /// By the lower bound's key bytes: the upper bound's, and bytes of documents.
     ranges: BTreeMap<Vec<u8>, (Vec<u8>, u64)>,
     stuck: BTreeSet<Vec<u8>>,
+    /// How often a chunk could not be measured.
+    failed: BTreeMap<Vec<u8>, u32>,
 }
 
 impl Measured {
     pub fn note(&mut self, start: &[u8], end: &[u8], bytes: u64) {
         self.ranges.insert(start.to_vec(), (end.to_vec(), bytes));
+    }
+    /// It could not be measured now. After some tries it is taken for one that is large enough, so that the phase comes to its end.
+    pub fn note_failure(&mut self, start: &[u8], end: &[u8]) {
+        let tries = self.failed.entry(start.to_vec()).or_default();
+        *tries += 1;
+        if *tries >= limits::CHUNK_MEASURED_TRIES_MAX {
+            self.note(start, end, u64::MAX);
+        }
     }
     /// The chunk that begins there was not moved: it is tried once.
     pub fn note_stuck(&mut self, start: &[u8]) {

@@ -82,7 +82,10 @@ fn defragmented(seed: u64) -> Result<usize, String> {
         }
         for chunk in &tasks.measure {
             let p = w.pieces[w.at(chunk.min())];
-            measured.note(chunk.start(), chunk.end(), w.bytes(&p));
+            match c.one_of(10) {
+                true => measured.note_failure(chunk.start(), chunk.end()),
+                false => measured.note(chunk.start(), chunk.end(), w.bytes(&p)),
+            }
         }
         for m in &tasks.moves {
             let number = |id: &pando_routing::ShardId| w.shards.iter().position(|s| s.id == *id).unwrap();
@@ -156,6 +159,37 @@ fn every_broken_rule_of_it_is_noticed() {
         println!("{mutant:?}: {noticed:?}");
         assert!(noticed.is_err(), "nobody notices {mutant:?}");
     }
+}
+
+/// Whatever the reason: its shard is away, or cannot tell.
+#[test]
+fn what_cannot_be_measured_holds_nothing_up() {
+    let mut w = World::by_chance(1);
+    w.pieces = vec![
+        Piece { from: 0, to: 1, shard: 0, jumbo: false },
+        Piece { from: 1, to: 400, shard: 1, jumbo: false },
+    ];
+    w.zones = Default::default();
+    let (chunks, bytes) = (w.chunks(), w.bytes_of_shards());
+    let (zones, mut measured) = (w.zones.clone(), Measured::default());
+    let collection = Collection {
+        ns: "d.c",
+        chunks: &chunks,
+        zones: &zones,
+        bytes: &bytes,
+        max_chunk_bytes: MAX_CHUNK_BYTES,
+        forces_jumbo: false,
+        evens_out: false,
+    };
+    for _ in 0..10 {
+        let tasks =
+            defragment(Phase::MoveAndMerge, &collection, &measured, &mut Shards::new(w.shards.clone()));
+        assert_eq!(tasks.measure.len(), 2);
+        tasks.measure.iter().for_each(|chunk| measured.note_failure(chunk.start(), chunk.end()));
+    }
+    assert!(
+        defragment(Phase::MoveAndMerge, &collection, &measured, &mut Shards::new(w.shards.clone())).is_over()
+    );
 }
 
 #[test]

@@ -735,6 +735,8 @@ pub const CHUNKS_LOOKED_AT_FIRST: usize = 8;
 pub const CHUNKS_MERGED_AT_ONCE: usize = 10_000;
 /// Merges and measurements of a collection that is defragmented that are under way at once (MongoDB's).
 pub const DEFRAGMENTATION_TASKS_AT_ONCE: usize = 50;
+/// Times that a chunk is asked for its size.
+pub const CHUNK_MEASURED_TRIES_MAX: u32 = 10;
 /// How often the auto-merger looks whether it is time.
 pub const AUTO_MERGER_LOOK_MS: u64 = 1_000;
 /// Points that one `split` may name.

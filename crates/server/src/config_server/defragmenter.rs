@@ -77,7 +77,11 @@ impl ConfigServer {
                 let mut all = self.defragmenter.measured();
                 all.entry(one.uuid).or_default().note(&chunk.keys.0, &chunk.keys.1, bytes);
             }
-            Err(e) => self.failed("A chunk was not measured", &one.ns, &e),
+            Err(e) => {
+                self.failed("A chunk was not measured", &one.ns, &e);
+                let mut all = self.defragmenter.measured();
+                all.entry(one.uuid).or_default().note_failure(&chunk.keys.0, &chunk.keys.1);
+            }
         }
     }
     pub(super) async fn on_shard(&self, shard: &ShardId, body: &RawDoc) -> Result<DocBuf> {
