@@ -3,7 +3,6 @@
 
 use crate::commands::configsvr::call::check_majority;
 use crate::commands::prelude::*;
-use crate::commands::shardsvr::create_collection::number_of;
 use crate::commands::shardsvr::ddl::Ddl;
 use crate::settings::cluster_parameters::cluster_parameters_ns;
 use pando_bson::fields::{missing, wrong_type};
@@ -21,9 +20,14 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     };
     check_majority(ctx)?;
     server.upkeep.admission.before_write(ctx).await?;
+    let number = match req.body.get("timestamp") {
+        Some(Value::Timestamp(number)) => Some(number),
+        // Config servers of 6.0.5 send none.
+        _ => None,
+    };
     let ddl = Ddl::new(server, ctx)?;
     {
-        let _part = ddl.take_part(&cluster_parameters_ns(), number_of(&req)?, true).await?;
+        let _part = ddl.take_part(&cluster_parameters_ns(), number, true).await?;
         server.settings.keep_cluster_parameter(name, value, time).await?;
     }
     // Also where it was so: what has been written before is to be on a majority.
