@@ -24,6 +24,7 @@ use pando_command::roles::ClusterRole;
 use pando_config_server::{CatalogManager, Node, ns};
 use pando_env::{BoxFuture, Component};
 use pando_metrics::Collector;
+use pando_routing::ShardId;
 use pando_session::retryable::Retryable;
 use pando_session::transaction::DurableState;
 use pando_shard::ShardIdentity;
@@ -118,6 +119,11 @@ impl ConfigServer {
             *topology = TopologyTime { at: times.max().unwrap_or(Timestamp(1)), read: Some(now) };
         }
         topology.at
+    }
+    /// What the primary of a shard answers.
+    async fn on_shard(&self, shard: &ShardId, body: &RawDoc) -> Result<DocBuf> {
+        let limit = Duration::from_millis(limits::SHARD_COMMAND_MS_MAX);
+        self.shards.primary(&self.manager.metadata(), shard, body, limit).await
     }
     /// Of `metrics`.
     pub(crate) fn collect(&self, to: &mut Collector<'_>) {

@@ -102,10 +102,9 @@ impl ConfigServer {
             }
         });
         b.i64("scaleFactor", 1).str("$db", "admin");
-        let (body, metadata) = (b.finish(), self.manager.metadata());
-        let limit = Duration::from_millis(limits::SHARD_COMMAND_MS_MAX);
+        let body = b.finish();
         let asked = self.manager.balancer_shards()?;
-        let asking = asked.iter().map(|shard| self.shards.primary(&metadata, &shard.id, &body, limit));
+        let asking = asked.iter().map(|shard| self.on_shard(&shard.id, &body));
         let replies = together(asking.collect()).await;
         let mut sizes = Sizes::new();
         for (shard, reply) in asked.iter().zip(replies) {

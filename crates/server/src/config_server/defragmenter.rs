@@ -3,14 +3,13 @@
 
 use super::ConfigServer;
 use pando_access::Uninterrupted;
-use pando_base::{Error, Result, Uuid, limits};
-use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_base::{Error, Uuid};
+use pando_bson::{DocBuf, DocBuilder};
 use pando_config_server::{AllMeasured, Balanced, Defragmentation, Move, Unmeasured};
 use pando_env::together;
 use pando_routing::{ShardId, ShardKey};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 #[derive(Default)]
 pub(crate) struct Defragmenter {
@@ -83,10 +82,6 @@ impl ConfigServer {
                 all.entry(one.uuid).or_default().note_failure(&chunk.keys.0, &chunk.keys.1);
             }
         }
-    }
-    pub(super) async fn on_shard(&self, shard: &ShardId, body: &RawDoc) -> Result<DocBuf> {
-        let limit = Duration::from_millis(limits::SHARD_COMMAND_MS_MAX);
-        self.shards.primary(&self.manager.metadata(), shard, body, limit).await
     }
     /// A small chunk that was not moved is left where it is.
     pub(super) fn note_stuck(&self, one: &Move) {

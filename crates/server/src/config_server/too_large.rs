@@ -7,7 +7,6 @@ use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_config_server::{Move, Split};
 use pando_env::Component;
-use std::time::Duration;
 
 /// Whether a part of the range could have moved.
 pub(super) fn says_so(e: &Error) -> bool {
@@ -42,8 +41,7 @@ impl ConfigServer {
         let mut b = DocBuilder::new();
         b.str("splitVector", &m.ns).raw_doc("keyPattern", &one.key).raw_doc("min", &m.min);
         b.raw_doc("max", &m.max).i64("maxChunkSizeBytes", one.max_bytes.cast_signed()).str("$db", "admin");
-        let limit = Duration::from_millis(limits::SHARD_COMMAND_MS_MAX);
-        let reply = self.shards.primary(&self.manager.metadata(), &m.from, &b.finish(), limit).await?;
+        let reply = self.on_shard(&m.from, &b.finish()).await?;
         let keys = reply.get("splitKeys").and_then(|v| v.as_array());
         let keys = keys.ok_or_else(|| Error::internal(format!("{} tells no points: {reply}", m.from)))?;
         let keys = keys.iter().filter_map(|e| e.value().as_doc().map(RawDoc::to_buf));

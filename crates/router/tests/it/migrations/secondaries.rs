@@ -20,23 +20,29 @@ async fn read(c: &mut Client) -> Vec<i64> {
     batch.unwrap().iter().filter_map(|d| d.as_doc()?.get("k")?.as_i64()).collect()
 }
 
+/// Beside a shard of one member the shard `s1` of three, all of which have the hundred documents of `test.c`.
+async fn three_members_that_have_everything() -> (Cluster, Set, Client) {
+    let cluster = Cluster::of(1, 1).await;
+    let members = [doc! {}, doc! {}, doc! {}];
+    let set = Set::configured_as(&members, |c| c.cluster_role = Some(ClusterRole::Shard)).await;
+    let mut c = cluster.router(0).await;
+    c.ok(doc! { "addShard": format!("rs/{}", set.host(0)), "name": "s1", "$db": "admin" }).await;
+    c.ok(doc! { "enableSharding": "test", "primaryShard": "s1", "$db": "admin" }).await;
+    c.ok(doc! { "balancerStop": 1, "$db": "admin" }).await;
+    cluster.shard_collection("test.c", doc! { "k": 1 }).await;
+    let docs = (0..100i64).map(|k| doc! { "_id": k, "k": k }.into()).collect::<Vec<Bson>>();
+    let mut documents = doc! { "insert": "c" };
+    documents.push("documents", docs);
+    documents.push("writeConcern", doc! { "w": 3 });
+    c.ok(documents).await;
+    (cluster, set, c)
+}
+
 #[test]
 fn secondaries_show_nothing_twice_whatever_has_moved_and_is_not_deleted_yet() {
     run(async {
-        let cluster = Cluster::of(1, 1).await;
-        let members = [doc! {}, doc! {}, doc! {}];
-        let set = Set::configured_as(&members, |c| c.cluster_role = Some(ClusterRole::Shard)).await;
-        let mut c = cluster.router(0).await;
-        c.ok(doc! { "addShard": format!("rs/{}", set.host(0)), "name": "s1", "$db": "admin" }).await;
-        c.ok(doc! { "enableSharding": "test", "primaryShard": "s1", "$db": "admin" }).await;
-        c.ok(doc! { "balancerStop": 1, "$db": "admin" }).await;
-        cluster.shard_collection("test.c", doc! { "k": 1 }).await;
+        let (cluster, set, mut c) = three_members_that_have_everything().await;
         let all: Vec<i64> = (0..100).collect();
-        let mut documents = doc! { "insert": "c" };
-        documents
-            .push("documents", all.iter().map(|k| doc! { "_id": *k, "k": *k }.into()).collect::<Vec<Bson>>());
-        documents.push("writeConcern", doc! { "w": 3 });
-        c.ok(documents).await;
         // What moves away stays where it was, but no move waits for that.
         let reading = {
             let mut own = cluster.router(0).await;
@@ -95,19 +101,7 @@ fn secondaries_show_nothing_twice_whatever_has_moved_and_is_not_deleted_yet() {
 #[test]
 fn who_reads_on_a_secondary_what_is_being_deleted_is_told_and_misses_nothing() {
     run(async {
-        let cluster = Cluster::of(1, 1).await;
-        let members = [doc! {}, doc! {}, doc! {}];
-        let set = Set::configured_as(&members, |c| c.cluster_role = Some(ClusterRole::Shard)).await;
-        let mut c = cluster.router(0).await;
-        c.ok(doc! { "addShard": format!("rs/{}", set.host(0)), "name": "s1", "$db": "admin" }).await;
-        c.ok(doc! { "enableSharding": "test", "primaryShard": "s1", "$db": "admin" }).await;
-        c.ok(doc! { "balancerStop": 1, "$db": "admin" }).await;
-        cluster.shard_collection("test.c", doc! { "k": 1 }).await;
-        let docs = (0..100).map(|k| doc! { "_id": k, "k": k }.into()).collect::<Vec<Bson>>();
-        let mut documents = doc! { "insert": "c" };
-        documents.push("documents", docs);
-        documents.push("writeConcern", doc! { "w": 3 });
-        c.ok(documents).await;
+        let (cluster, set, mut c) = three_members_that_have_everything().await;
         let deleted = |to: &str| {
             let mut command = move_by_router(to);
             command.push("waitForDelete", true);
