@@ -44,6 +44,8 @@ COPIED_AT_ONCE = 4000
 # Documents that clients use while others are deleted.
 HOT = 10_000
 OPS_A_SECOND = 1000
+# What a migration may keep a write waiting.
+WAIT_BAR_MS = 50
 CLIENTS = 4
 # The second half of the keys begins here.
 HALF = 10 ** 9
@@ -297,12 +299,18 @@ def migration(home, a):
 
 # How long writers wait.
 
-def write_in(docs):
+# Keys of one range of those that move one after the other.
+WIDTH = 10 ** 7
+
+
+def write_in(docs, current):
+    """Updates and inserts in the range that moves now."""
     def write(coll, rnd, n):
+        low = current.value * WIDTH
         if n // CLIENTS % 2:
-            coll.update_one({"_id": rnd.randrange(docs)}, {"$inc": {"n": 1}})
+            coll.update_one({"_id": low + rnd.randrange(docs)}, {"$inc": {"n": 1}})
         else:
-            coll.insert_one({"_id": docs + n, "k": n, "filler": "z" * 100})
+            coll.insert_one({"_id": low + docs + n, "k": n, "filler": "z" * 100})
     return write
 
 
@@ -313,27 +321,32 @@ def slices(window, length):
 
 
 def blocked_writes(home, a):
-    """The longest write of each migration, where 1,000 writes a second are due in the range that moves. Four processes share them, so that
-    one that waits keeps no other one waiting."""
+    """The longest write of each migration, where 1,000 writes a second are due in the range that moves: one range after the other, each of
+    them once. Four processes share them, so that one that waits keeps no other one waiting."""
     with running(home, a, 2) as cluster:
         # Deletions come a second later, so that what is seen is the migration.
         cluster.deletes_after(1)
-        docs = max(1, a.mb // 8) * 1024
-        cluster.fill(range(docs))
-        # The first time there and back is not counted.
-        for to in 1, 0:
-            cluster.move(to)
+        docs, warm = max(1, a.mb // 8) * 1024, 2
+        cluster.fill([turn * WIDTH + i for turn in range(warm + a.turns) for i in range(docs)])
+        # The first ones are not counted.
+        for turn in range(warm):
+            cluster.move(1, turn * WIDTH, (turn + 1) * WIDTH)
             cluster.settle()
-        writers = Clients(cluster.routers[0].port, [write_in(docs)] * CLIENTS, OPS_A_SECOND)
+        current = multiprocessing.Value("q", warm, lock=False)
+        writers = Clients(cluster.routers[0].port, [write_in(docs, current)] * CLIENTS, OPS_A_SECOND)
         time.sleep(0.5)
         rest = time.perf_counter(), time.perf_counter() + max(a.seconds, a.turns / 4)
         time.sleep(rest[1] - rest[0])
         windows = []
-        for turn in range(a.turns):
+        for turn in range(warm, warm + a.turns):
+            current.value = turn
+            time.sleep(0.2)
             begun = time.perf_counter()
-            cluster.move((turn + 1) % 2)
+            cluster.move(1, turn * WIDTH, (turn + 1) * WIDTH)
             windows.append((begun, time.perf_counter() + AFTERMATH_S))
+            time.sleep(AFTERMATH_S)
             cluster.settle()
+            print(f"\r{turn - warm + 1} of {a.turns} ranges have moved", end="", file=sys.stderr, flush=True)
         noted = writers.end()
     length = statistics.median(high - low for low, high in windows)
     print(f"\n{f'{a.turns} migrations of {length - AFTERMATH_S:.2f} s':26} {'median':>9} {'p99':>9} {'longest':>9}   {'median':>9} {'p99':>9} {'longest':>9}  (ms since it was due; since it was sent)")
@@ -344,6 +357,9 @@ def blocked_writes(home, a):
         for what, pick in (f"writes {name}", None), (f"longest {name}", max):
             due, sent = ([pick(x[k] for x in g) for g in groups] if pick else [x[k] for g in groups for x in g] for k in (1, 2))
             print(f"{what:26} {ms_columns(due)}   {ms_columns(sent)}", flush=True)
+    waits = [max(x[1] for x in g) * 1000 for g in moving if g]
+    print(f"{sum(w > WAIT_BAR_MS for w in waits)} of {len(waits)} kept a write waiting for more than {WAIT_BAR_MS} ms; in order:",
+          " ".join(f"{w:.0f}" for w in waits))
 
 
 # What a deletion takes from clients.

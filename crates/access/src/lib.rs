@@ -52,7 +52,7 @@ pub use definitions::Definitions;
 pub use door::Missing;
 pub use internal_collections::{InternalCollections, LogAs};
 pub use interrupt::ByCtx;
-pub use maintenance::{IndexRange, Maintenance, MayChange};
+pub use maintenance::{Deleted, IndexRange, Maintenance, MayChange, RangePlace};
 pub use reading::{Acquisition, Below, CollectionScan, Reading};
 pub use time_series::Series;
 pub use together::Change;

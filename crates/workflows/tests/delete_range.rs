@@ -4,10 +4,12 @@
 
 use pando_base::{Result, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, doc};
-use pando_workflows::delete_range::{AWAIT_READERS, DELETE, JUDGE, mutants, restore};
+use pando_workflows::delete_range::{AWAIT_READERS, DELETE, JUDGE, NEXT, mutants, restore};
 use pando_workflows::kit::{Heard, Kit, Story, World, notice};
 use pando_workflows::{Home, Workflow};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ops::Bound::{Excluded, Unbounded};
 use std::rc::Rc;
 
 const DELAY_MS: i64 = 900_000;
@@ -21,10 +23,11 @@ enum Range {
     OfNoCollection,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Node {
     range: Range,
-    documents: u32,
+    documents: BTreeSet<i64>,
+    helpings: u32,
 }
 
 impl Node {
@@ -36,8 +39,19 @@ impl Node {
                 doc! { "owned": owned, "gone": gone }.to_raw()
             }
             DELETE => {
-                self.documents = self.documents.saturating_sub(2);
-                doc! { "done": (self.documents == 0) }.to_raw()
+                self.helpings += 1;
+                // One comes to lie where it has been.
+                if self.helpings == 2 {
+                    self.documents.insert(-1);
+                }
+                let behind = body.get(NEXT).and_then(|v| v.as_doc()).and_then(|n| n.get("at")?.as_i64());
+                let helping = self.documents.range((behind.map_or(Unbounded, Excluded), Unbounded)).take(2);
+                let helping: Vec<i64> = helping.copied().collect();
+                self.documents.retain(|d| !helping.contains(d));
+                match *helping {
+                    [_, last] => doc! { "done": false, "next": { "at": last } }.to_raw(),
+                    _ => doc! { "done": true }.to_raw(),
+                }
             }
             other => panic!("no step: {other}"),
         })
@@ -58,7 +72,7 @@ fn is(call: &Heard, step: &str) -> bool {
     call.body.first().is_some_and(|e| e.name() == step)
 }
 
-fn end(story: &Story, node: Node) -> Result<(), String> {
+fn end(story: &Story, node: &Node) -> Result<(), String> {
     let calls: Vec<&Heard> = story.world.calls.iter().collect();
     for (i, call) in calls.iter().enumerate().filter(|(_, call)| is(call, JUDGE)) {
         let before = calls[..i].iter().rev().find(|c| !is(c, JUDGE)).ok_or("nobody asked for readers")?;
@@ -77,16 +91,17 @@ fn end(story: &Story, node: Node) -> Result<(), String> {
             return Err("what is owned is deleted".into());
         }
     }
-    let done = node.documents == 0 || matches!(node.range, Range::Owned | Range::OfNoCollection);
-    if done { Ok(()) } else { Err(format!("{} documents are left", node.documents)) }
+    let done = node.documents.is_empty() || matches!(node.range, Range::Owned | Range::OfNoCollection);
+    if done { Ok(()) } else { Err(format!("{:?} are left", node.documents)) }
 }
 
 fn every_run() -> Result<usize, String> {
     let mut runs = 0;
     for range in [Range::Orphaned, Range::NeverSeen, Range::Owned, Range::OfNoCollection] {
-        let node = RefCell::new(Rc::new(RefCell::new(Node { range, documents: 5 })));
+        let node =
+            RefCell::new(Rc::new(RefCell::new(Node { range, documents: (0..5).collect(), helpings: 0 })));
         let world = || {
-            let new = Rc::new(RefCell::new(Node { range, documents: 5 }));
+            let new = Rc::new(RefCell::new(Node { range, documents: (0..5).collect(), helpings: 0 }));
             *node.borrow_mut() = new.clone();
             World::with_peers(Box::new(move |_, body| new.borrow_mut().hear(body)))
         };
@@ -95,7 +110,7 @@ fn every_run() -> Result<usize, String> {
             make: &|| task(range),
             restore: Some(restore),
             world: &world,
-            end: &|story| end(story, *node.borrow().borrow()),
+            end: &|story| end(story, &node.borrow().borrow()),
             orders: 1,
         };
         runs += kit.run_all().map_err(|e| format!("{range:?}: {e}"))?;

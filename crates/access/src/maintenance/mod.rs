@@ -11,7 +11,7 @@ mod sessions;
 mod transactions;
 mod upkeep;
 
-pub use ranges::{IndexRange, MayChange};
+pub use ranges::{Deleted, IndexRange, MayChange, RangePlace};
 
 use pando_catalog::Catalog;
 use std::fmt;

@@ -5,9 +5,9 @@
 
 use super::Maintenance;
 use crate::internal_collections::OP;
-use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Uuid, limits};
+use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, limits};
 use pando_bson::keystring::KeyBuilder;
-use pando_bson::{DocBuf, RawDoc};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_catalog::{
     Collection, CollectionSource, Interrupt, UpdateForm, WriteGuard, WriteOp, WriteUnit, find_id,
     retry_conflicts,
@@ -28,6 +28,49 @@ pub struct IndexRange {
     pub end: Vec<u8>,
 }
 
+/// How far into a range somebody has come. Whoever deletes helping by helping goes on behind it: to begin with the range anew would be to
+/// pass over all that is deleted already, each time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RangePlace {
+    /// The key of the index that was gone by; `None` where all documents were looked at.
+    key: Option<Vec<u8>>,
+    record: RecordId,
+}
+
+impl RangePlace {
+    /// `{key?, record}`: for whoever keeps it and knows nothing of it.
+    pub fn to_raw(&self) -> DocBuf {
+        let mut b = DocBuilder::new();
+        if let Some(key) = &self.key {
+            b.binary("key", 0, key);
+        }
+        match &self.record {
+            RecordId::Long(id) => b.i64("record", *id),
+            RecordId::Key(key) => b.binary("record", 0, key),
+        };
+        b.finish()
+    }
+    pub fn parse(doc: &RawDoc) -> Option<RangePlace> {
+        let bytes = |name: &str| match doc.get(name) {
+            Some(Value::Binary { bytes, .. }) => Some(bytes.to_vec()),
+            _ => None,
+        };
+        let record = match doc.get("record")? {
+            Value::Binary { .. } => RecordId::Key(bytes("record")?.into()),
+            id => RecordId::Long(id.as_i64()?),
+        };
+        Some(RangePlace { key: bytes("key"), record })
+    }
+}
+
+/// What one helping of a range was.
+#[derive(Debug, Default)]
+pub struct Deleted {
+    pub documents: usize,
+    /// Its last document was here.
+    pub last: Option<RangePlace>,
+}
+
 /// Whether a document that is there already may be replaced or deleted by what another shard says.
 pub type MayChange<'a> = dyn Fn(&RawDoc) -> bool + Send + Sync + 'a;
 
@@ -38,11 +81,15 @@ fn gone(ns: &Namespace, uuid: Uuid) -> Error {
 }
 
 impl IndexRange {
-    fn records_of(&self, source: &mut dyn Source, max: usize) -> Result<Vec<RecordId>> {
-        let scan = RecordScan { dir: Direction::Forward, min: None, max: None, after: None };
-        let mut all = source.scan_records(scan)?;
+    fn records_of(
+        &self,
+        source: &mut dyn Source,
+        after: Option<&RecordId>,
+        max: usize,
+    ) -> Result<Vec<RecordId>> {
+        let mut all = source.scan_records(RecordScan { after, ..RecordScan::all(Direction::Forward) })?;
         let (mut found, mut key) = (Vec::new(), KeyBuilder::default());
-        while found.len() <= max
+        while found.len() < max
             && let Some((rid, doc)) = all.next()?
         {
             if self.key.key_of(RawDoc::trusted(&doc), &mut key).is_ok()
@@ -67,23 +114,41 @@ impl Maintenance {
 
     /// The records of the range, in the order of its index, up to one more than `max`.
     pub fn records_in_range(&self, range: &IndexRange, max: usize) -> Result<Vec<RecordId>> {
+        Ok(self.records_behind(range, None, max.saturating_add(1))?.0)
+    }
+    /// Up to `max` records of the range, and where the last one is. A place of another index, or of none, is none.
+    fn records_behind(
+        &self,
+        range: &IndexRange,
+        after: Option<&RangePlace>,
+        max: usize,
+    ) -> Result<(Vec<RecordId>, Option<RangePlace>)> {
         let coll = self.the_collection(&range.ns, range.uuid)?;
         let mut source = CollectionSource::new(coll, self.catalog.read_latest()?);
-        let Some(index) = &range.index else { return range.records_of(&mut source, max) };
+        let after = after.filter(|a| a.key.is_some() == range.index.is_some());
+        let Some(index) = &range.index else {
+            let found = range.records_of(&mut source, after.map(|a| &a.record), max)?;
+            let last = found.last().map(|record| RangePlace { key: None, record: record.clone() });
+            return Ok((found, last));
+        };
         let at = source.collection().indexes.iter().position(|i| i.name == *index);
         let at = at.ok_or_else(|| {
             let text = format!("there is no index {index} of {} any more", range.ns);
             Error::new(ErrorCode::IndexNotFound, text)
         })?;
         let (start, end, dir) = (&*range.start, &*range.end, Direction::Forward);
-        let mut entries = source.scan_index(IndexScan { index: at, start, end, dir, after: None })?;
-        let mut found = Vec::new();
-        while found.len() <= max
+        let after = after.and_then(|a| Some((a.key.as_deref()?, &a.record)));
+        let mut entries = source.scan_index(IndexScan { index: at, start, end, dir, after })?;
+        let (mut found, mut last) = (Vec::new(), None);
+        while found.len() < max
             && let Some(entry) = entries.next()?
         {
+            if found.len() + 1 == max {
+                last = Some(RangePlace { key: Some(entry.key.to_vec()), record: entry.rid.clone() });
+            }
             found.push(entry.rid);
         }
-        Ok(found)
+        Ok((found, last))
     }
     /// Where the first `count` documents of a range end, if there are more; documents with one key stay together. The bound has all of
     /// the key's fields. No more are looked at than may move at once.
@@ -230,15 +295,15 @@ impl Maintenance {
         }
         Ok(())
     }
-    /// Deletes up to `max` documents of the range; how many there were, and where the last entry is.
+    /// Deletes up to `max` documents of the range behind a place. Fewer than `max` are all that are there; `last` is told of `max` only.
     pub async fn delete_in_range(
         &self,
         interrupt: &dyn Interrupt,
         range: &IndexRange,
+        after: Option<&RangePlace>,
         max: usize,
-    ) -> Result<(usize, Option<OpTime>)> {
-        let mut records = self.records_in_range(range, max)?;
-        records.truncate(max);
+    ) -> Result<Deleted> {
+        let (records, last) = self.records_behind(range, after, max)?;
         let delete = |unit: &mut WriteUnit, coll: &WriteGuard, rid: &RecordId| {
             let old = CollectionSource::within(coll.collection().clone(), unit.txn()).fetch(rid)?;
             match old {
@@ -246,8 +311,25 @@ impl Maintenance {
                 None => Ok(()),
             }
         };
-        let last = self.in_units(interrupt, &range.ns, range.uuid, &records, delete).await?;
-        Ok((records.len(), last))
+        self.in_units(interrupt, &range.ns, range.uuid, &records, delete).await?;
+        Ok(Deleted { documents: records.len(), last })
+    }
+    /// Deletes the range, so many documents at a time, until there is nothing of it from its beginning to its end.
+    pub async fn delete_all_in_range(
+        &self,
+        interrupt: &dyn Interrupt,
+        range: &IndexRange,
+        at_once: usize,
+    ) -> Result<()> {
+        let mut place = None;
+        loop {
+            let whole = place.is_none();
+            let helping = self.delete_in_range(interrupt, range, place.as_ref(), at_once).await?;
+            place = helping.last;
+            if whole && helping.documents < at_once {
+                return Ok(());
+            }
+        }
     }
 
     /// All in one unit, which is tried again after a conflict.
@@ -258,15 +340,15 @@ impl Maintenance {
         uuid: Uuid,
         all: &[T],
         work: impl Fn(&mut WriteUnit, &WriteGuard, &T) -> Result<()> + Send + Sync,
-    ) -> Result<Option<OpTime>> {
+    ) -> Result<()> {
         if all.is_empty() {
-            return Ok(None);
+            return Ok(());
         }
         let coll = self.lock_the_collection(ns, uuid).await?;
         retry_conflicts(&self.catalog, interrupt, || {
             let mut unit = self.catalog.begin_write(&coll)?;
             all.iter().try_for_each(|one| work(&mut unit, &coll, one))?;
-            unit.commit().map(Some)
+            unit.commit().map(drop)
         })
         .await
     }

@@ -1,7 +1,7 @@
 //! Deleting a range that is another shard's by now, or that never became this one's (SH-RDEL).
 //!
 //! ```text
-//!   wait: readers here have gone ─► orphan cleanup delay ─► lock ─► whose is it? ─► delete ─► helping, pause, helping… ─► over
+//!   wait: readers here have gone ─► orphan cleanup delay ─► lock ─► whose is it? ─► delete ─► helping, pause, helping… ─► once more from the beginning ─► over
 //!                                                                      └ its own, or of a collection that is no more: nothing
 //! ```
 //! The state document is the task that [`migration`](crate::migration) has written to `config.rangeDeletions`, once it is no longer pending. One range is
@@ -22,8 +22,10 @@ use pando_bson::{DocBuf, DocBuilder, RawDoc};
 pub const AWAIT_READERS: &str = "awaitReadersOfRange";
 /// ─► `{owned, gone}`: as the config servers say; `gone`: there is no such collection any more.
 pub const JUDGE: &str = "judgeRange";
-/// One helping. ─► `{done, restMs?}`: how long to rest at least behind it, so that clients keep most of the machine.
+/// One helping. ─► `{done, restMs?, next?}`: how long to rest at least behind it, so that clients keep most of the machine; `next` is
+/// given to the following one, which goes on there. `done`: there is no more from there on.
 pub const DELETE: &str = "deleteSomeOfRange";
+pub const NEXT: &str = "next";
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Step {
@@ -47,6 +49,8 @@ pub struct DeleteRange {
     processing: bool,
     step: Step,
     pause_ms: Millis,
+    /// Where the next helping begins; `None`: with the range.
+    next: Option<DocBuf>,
 }
 
 pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
@@ -70,6 +74,7 @@ impl DeleteRange {
             processing: state.get("processing").is_some_and(|v| v.is_truthy()),
             step: Step::Idle,
             pause_ms: 0,
+            next: None,
         })
     }
     fn own(&mut self, step: Step, name: &str, out: &mut Actions) {
@@ -77,7 +82,13 @@ impl DeleteRange {
         let mut b = self.migration.command(name);
         self.migration.append(&mut b);
         b.str("whenToClean", if self.at_once { "now" } else { "delayed" });
+        if let Some(next) = &self.next {
+            b.raw_doc(NEXT, next);
+        }
         out.call(SLOT, crate::Target::Own, b.finish(), Retry::Always);
+    }
+    fn delete(&mut self, out: &mut Actions) {
+        self.own(Step::Deleting, DELETE, out);
     }
     fn readers_gone(&mut self, reply: &RawDoc, out: &mut Actions) {
         let ms = |name: &str| reply.get(name).and_then(|v| v.as_i64()).unwrap_or(0).max(0);
@@ -107,7 +118,7 @@ impl DeleteRange {
             return self.end(out);
         }
         match self.processing {
-            true => self.own(Step::Deleting, DELETE, out),
+            true => self.delete(out),
             false => {
                 self.processing = true;
                 self.step = Step::Telling;
@@ -116,14 +127,22 @@ impl DeleteRange {
         }
     }
     fn deleted(&mut self, reply: &RawDoc, out: &mut Actions) {
-        match reply.get("done").is_some_and(|v| v.is_truthy()) || broken(Mutant::OneHelping) {
-            true => self.end(out),
-            false => {
-                self.step = Step::Pausing;
-                let rest_ms = reply.get("restMs").and_then(|v| v.as_i64()).unwrap_or(0);
-                out.rest(SLOT, rest_ms.max(self.pause_ms));
-            }
+        let behind =
+            std::mem::replace(&mut self.next, reply.get(NEXT).and_then(|v| v.as_doc()).map(RawDoc::to_buf));
+        if reply.get("done").is_some_and(|v| v.is_truthy()) {
+            self.next = None;
+            // Its index may be another one than it was, and what was passed over may be there again.
+            return match behind.is_none() || broken(Mutant::NotLookedAgain) {
+                true => self.end(out),
+                false => self.delete(out),
+            };
         }
+        if broken(Mutant::OneHelping) {
+            return self.end(out);
+        }
+        self.step = Step::Pausing;
+        let rest_ms = reply.get("restMs").and_then(|v| v.as_i64()).unwrap_or(0);
+        out.rest(SLOT, rest_ms.max(self.pause_ms));
     }
     /// The task goes, on a majority, behind all that was deleted.
     fn end(&mut self, out: &mut Actions) {
@@ -142,13 +161,13 @@ impl Workflow for DeleteRange {
                 self.take_turn(out);
             }
             (Step::Idle, Event::Durable) => self.own(Step::Readers, AWAIT_READERS, out),
-            (Step::Telling, Event::Durable) => self.own(Step::Deleting, DELETE, out),
+            (Step::Telling, Event::Durable) => self.delete(out),
             (Step::Readers, Event::Answer { reply: Ok(reply), .. }) => self.readers_gone(&reply, out),
             (Step::Delay, Event::Rested { .. }) => self.take_turn(out),
             (Step::Locking, Event::Locked { .. }) => self.own(Step::Judging, JUDGE, out),
             (Step::Judging, Event::Answer { reply: Ok(reply), .. }) => self.judged(&reply, out),
             (Step::Deleting, Event::Answer { reply: Ok(reply), .. }) => self.deleted(&reply, out),
-            (Step::Pausing, Event::Rested { .. }) => self.own(Step::Deleting, DELETE, out),
+            (Step::Pausing, Event::Rested { .. }) => self.delete(out),
             // What has to be deleted is deleted, whoever waits.
             _ => {}
         }

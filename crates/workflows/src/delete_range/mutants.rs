@@ -11,6 +11,8 @@ pub enum Mutant {
     OwnRangeDeleted,
     /// It ends behind the first helping.
     OneHelping,
+    /// It ends where the last helping ends.
+    NotLookedAgain,
     /// It does not look for readers again in another life.
     ReadersForgotten,
 }
@@ -21,6 +23,7 @@ impl Mutant {
         Mutant::SeveralAtOnce,
         Mutant::OwnRangeDeleted,
         Mutant::OneHelping,
+        Mutant::NotLookedAgain,
         Mutant::ReadersForgotten,
     ];
 }

@@ -189,6 +189,8 @@ impl MoveRange {
                 self.migration.append(&mut b);
                 b.bool("committed", self.phase == Phase::Committed);
                 out.call(SLOT, Target::Own, b.finish(), Retry::Always);
+                (self.left, self.released) = (false, false);
+                self.tell_recipient(out);
             }
             Phase::Over => {}
         }
@@ -302,14 +304,12 @@ impl MoveRange {
         self.why = Some((why.code, why.message.to_string()));
         self.begin_phase(Phase::Aborted, out);
     }
-    /// The section goes, and the recipient hears of it: of an abort once, since it asks by itself; of a commit until it has forgotten
-    /// the migration.
     fn part(&mut self, out: &mut Actions) {
         self.step = Step::Parting;
-        (self.left, self.released) = (false, false);
         out.write(SLOT, vec![self.migration.leave()], Retry::Always);
-        self.tell_recipient(out);
     }
+    /// While this node lets go: writers wait for both. Of an abort the recipient hears once, since it asks by itself; of a commit until it
+    /// has forgotten the migration.
     fn tell_recipient(&mut self, out: &mut Actions) {
         let (command, retry) = match self.phase {
             Phase::Committed => (migration::RELEASE, Retry::UntilRefused),

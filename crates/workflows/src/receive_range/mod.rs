@@ -4,10 +4,12 @@
 //!   begin ─► prepare: task ─► clone: collection ─► documents ─► changes… ─► told to commit ─► drain ─► section ─► entered
 //!     │ nothing is here yet     │ whoever finds these phases gives up: the donor gives to one life of one recipient │
 //!     ▼                         ▼                                                                                 ▼
-//!    over ◄──────────────── task ready ◄── stayed ───────────────────────────── is it over? ─► who owns it? ◄─────┘
-//!     ▲                                                                          └ ask again     │ moved
-//!     └─────────────────────────────────────────────────── no task ◄─ section goes ◄─ refresh ◄──┘
+//!    over ◄────────── task ready ◄── stayed ─── who owns it? ◄── is it over? ◄── not yet ──── who owns it? ◄── told ┘
+//!     ▲                                           │ moved          └ ask again                   │ moved
+//!     └──────────────── no task ◄─ section goes ◄─┴──────────────────────────────────────────────┘
 //! ```
+//! The donor tells when the config servers have committed: its writers wait, so they are asked before the donor is. That the range has moved
+//! is true whoever tells; that it has not, only once the donor can commit no more.
 
 pub mod mutants;
 
@@ -30,10 +32,8 @@ pub const CLONE: &str = "receiveDocuments";
 pub const CATCH_UP: &str = "receiveChanges";
 /// The same, and the histories of sessions, until there is nothing left. The donor's writes are blocked.
 pub const DRAIN: &str = "receiveTheRest";
-/// ─► `{moved}`: who owns the range, as the config servers say.
+/// ─► `{moved}`: who owns the range, as the config servers say; and this node goes by no older answer of theirs.
 pub const RESOLVE: &str = "resolveReceived";
-/// What this node knows of who owns what is not of before.
-pub const REFRESH: &str = "refreshReceived";
 
 /// Whoever wants something of it.
 const TOLD: Slot = 1;
@@ -71,9 +71,10 @@ enum Step {
     Entering,
     /// Until the donor tells, or it is time to ask.
     Waiting,
+    /// Whether it has moved already.
+    Looking,
     Asking,
     Resolving,
-    Refreshing,
     Leaving,
     Tidying,
 }
@@ -191,6 +192,10 @@ impl ReceiveRange {
         self.step = Step::Asking;
         self.migration.call(SLOT, &self.migration.donor, migration::IS_OVER, Retry::UntilRefused, out);
     }
+    fn look(&mut self, out: &mut Actions) {
+        self.step = Step::Looking;
+        self.own(RESOLVE, Retry::Always, out);
+    }
     fn resolve(&mut self, out: &mut Actions) {
         self.step = Step::Resolving;
         self.own(RESOLVE, Retry::Always, out);
@@ -229,6 +234,7 @@ impl ReceiveRange {
         if let Some(why) = self.stop.take().filter(|_| self.phase < Phase::Entered) {
             return self.give_up(why, out);
         }
+        let moved = || reply.get("moved").is_some_and(|v| v.is_truthy());
         match self.step {
             Step::Preparing => self.begin_phase(Phase::Prepare, out),
             Step::Tasking => self.begin_phase(Phase::Clone, out),
@@ -248,17 +254,12 @@ impl ReceiveRange {
                 true => self.resolve(out),
                 false => self.wait(out),
             },
-            Step::Resolving => match reply.get("moved").is_some_and(|v| v.is_truthy()) {
-                true => {
-                    self.step = Step::Refreshing;
-                    self.own(REFRESH, Retry::Always, out);
-                }
-                false => {
-                    let text = "the config servers say that the range has stayed where it was";
-                    self.give_up(Error::new(ErrorCode::OperationFailed, text), out);
-                }
-            },
-            Step::Refreshing => self.leave(out),
+            Step::Looking | Step::Resolving if moved() => self.leave(out),
+            Step::Looking => self.ask(out),
+            Step::Resolving => {
+                let text = "the config servers say that the range has stayed where it was";
+                self.give_up(Error::new(ErrorCode::OperationFailed, text), out);
+            }
             Step::Leaving => self.tidy(out),
             Step::Tidying => {
                 let result = self.why.take().map_or_else(|| Ok(DocBuf::default()), Err);
@@ -281,7 +282,7 @@ impl ReceiveRange {
         match self.phase {
             Phase::Entered if self.step == Step::Waiting => {
                 out.cancel(SLOT);
-                self.ask(out);
+                self.look(out);
             }
             // The donor's writers wait.
             _ if self.step == Step::Pausing => {

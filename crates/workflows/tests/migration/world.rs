@@ -355,12 +355,13 @@ impl World {
             move_range::NUMBER => reply(|b| _ = b.timestamp("timestamp", Timestamp::new(50, 1))),
             move_range::RESOLVE | receive_range::RESOLVE => {
                 let moved = self.owner == RECIPIENT;
+                if name == receive_range::RESOLVE {
+                    self.sides[to].knows = Some(self.owner);
+                }
                 reply(|b| _ = b.bool("moved", moved))
             }
-            move_range::LET_GO | receive_range::REFRESH => {
-                if name == move_range::LET_GO {
-                    self.record = None;
-                }
+            move_range::LET_GO => {
+                self.record = None;
                 self.sides[to].knows = Some(self.owner);
                 yes()
             }

@@ -1,5 +1,8 @@
 //! `renameCollection` of what lies on several shards (SYS-249).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
 use super::*;
 
 fn rename(from: &str, to: &str, drop_target: bool) -> Document {
@@ -151,25 +154,32 @@ fn what_is_written_while_a_collection_is_renamed_is_there_once() {
         let (mut cluster, mut c) = cluster("c", 100).await;
         cluster.shard(0).await.ok(move_range("c", "s1", 50, 1000)).await;
         let other = cluster.add_router().await;
+        let (over, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let mut writers = Vec::new();
         for w in 0..4_i64 {
             let mut own = cluster.router(if w % 2 == 0 { 0 } else { other }).await;
+            let (over, count) = (Arc::clone(&over), Arc::clone(&count));
             writers.push(spawn(async move {
                 let mut done = Vec::new();
-                for i in 0..80_i64 {
-                    let id = 1000 + w * 1000 + i;
+                while !over.load(Relaxed) {
+                    let id = 1000 + w * 100_000 + done.len() as i64;
                     insert(&mut own, "c", vec![doc! { "_id": id, "k": id % 100, "n": 0 }.into()]).await;
                     done.push(id);
+                    count.fetch_add(1, Relaxed);
                 }
                 done
             }));
         }
         for to in ["d0", "d1", "d2"] {
-            pause(60).await;
-            // The name is another collection's each time: the first is sharded, the others are what writers have made.
+            // The name is another collection's each time: the first is sharded, the others are what writers have
+            // made, for of eight writes four at least began behind the rename before.
+            let before = count.load(Relaxed);
+            while count.load(Relaxed) < before + 8 {
+                pause(5).await;
+            }
             c.ok(rename("c", to, false)).await;
-            pause(60).await;
         }
+        over.store(true, Relaxed);
         let mut written: Vec<i64> = (0..100).collect();
         for writer in writers {
             written.extend(writer.await.unwrap());

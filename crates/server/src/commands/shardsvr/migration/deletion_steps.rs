@@ -1,10 +1,11 @@
 //! What a node does to delete a range (`pando_workflows::delete_range`).
 
 use super::{Ddl, range};
-use pando_access::Uninterrupted;
+use pando_access::{Deleted, RangePlace, Uninterrupted};
 use pando_base::{Error, ErrorCode, Result, Uuid, limits};
-use pando_bson::{DocBuf, DocBuilder};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::Param;
+use pando_workflows::delete_range;
 use pando_workflows::migration::{self, Migration};
 use std::time::Duration;
 
@@ -83,26 +84,32 @@ fn asked(ddl: &Ddl<'_>) -> u64 {
     [&n.insert, &n.query, &n.update, &n.delete, &n.getmore].into_iter().map(|n| n.get()).sum()
 }
 
-/// `{done, restMs}`.
-pub(super) async fn delete_some(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
+/// `{done, restMs, next}`, behind what was `next` the last time.
+pub(super) async fn delete_some(ddl: &Ddl<'_>, migration: &Migration, body: &RawDoc) -> Result<DocBuf> {
     let batch = ddl.server.instance.params.int(Param::rangeDeleterBatchSize);
     let max = usize::try_from(batch).ok().filter(|n| *n > 0).unwrap_or(limits::RANGE_DELETION_DOCUMENTS_MAX);
     let max = max.min(limits::RANGE_DELETION_DOCUMENTS_MAX);
     let clock = &ddl.ctx.env().clock;
     let (begun, asked_before) = (clock.mono(), asked(ddl));
+    let place = body.get(delete_range::NEXT).and_then(|v| v.as_doc()).and_then(RangePlace::parse);
+    let maintenance = &ddl.server.upkeep.maintenance;
     let deleted = match range::whatever_there_is(ddl, &by_its_name(ddl, migration)) {
-        Ok(range) => ddl.server.upkeep.maintenance.delete_in_range(&Uninterrupted, &range, max).await?.0,
+        Ok(range) => maintenance.delete_in_range(&Uninterrupted, &range, place.as_ref(), max).await?,
         // It was dropped meanwhile.
-        Err(e) if e.code == ErrorCode::NamespaceNotFound => 0,
+        Err(e) if e.code == ErrorCode::NamespaceNotFound => Deleted::default(),
         Err(e) => return Err(e),
     };
-    ddl.sharding.statistics.deleted.add(deleted as u64);
+    ddl.sharding.statistics.deleted.add(deleted.documents as u64);
     let mut b = DocBuilder::new();
     let most = Duration::from_millis(limits::RANGE_DELETION_REST_MS_MAX.into());
     // Where nobody asks for anything nobody is kept waiting.
     let is_alone = asked_before == asked(ddl);
     let rest =
         clock.mono().saturating_sub(begun).saturating_mul(limits::RANGE_DELETION_REST_PER_WORK).min(most);
-    b.bool("done", deleted < max).i64("restMs", if is_alone { 0 } else { rest.as_millis() as i64 });
+    b.bool("done", deleted.documents < max);
+    b.i64("restMs", if is_alone { 0 } else { rest.as_millis() as i64 });
+    if let Some(last) = &deleted.last {
+        b.raw_doc(delete_range::NEXT, &last.to_raw());
+    }
     Ok(b.finish())
 }

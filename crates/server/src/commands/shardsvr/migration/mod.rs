@@ -53,10 +53,9 @@ pub(in crate::commands) async fn step(ddl: &Ddl<'_>, step: &str, body: &RawDoc) 
         recipient::CLONE => recipient_steps::copy(ddl, &m, body).await,
         recipient::CATCH_UP => recipient_steps::catch_up(ddl, &m, body).await,
         recipient::DRAIN => recipient_steps::drain(ddl, &m, body).await,
-        recipient::REFRESH => recipient_steps::refresh(ddl, &m).await,
         delete_range::AWAIT_READERS => deletion_steps::await_readers(ddl, &m).await,
         delete_range::JUDGE => deletion_steps::judge(ddl, &m).await,
-        delete_range::DELETE => deletion_steps::delete_some(ddl, &m).await,
+        delete_range::DELETE => deletion_steps::delete_some(ddl, &m, body).await,
         _ => return Ok(None),
     };
     made.map(Some)

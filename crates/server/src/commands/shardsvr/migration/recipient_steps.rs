@@ -29,12 +29,7 @@ pub(super) async fn prepare(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocB
     if ddl.server.access.definitions().collection(&migration.ns).is_some_and(|c| c.uuid == migration.uuid) {
         let range = range::whatever_there_is(ddl, migration)?;
         let maintenance = &ddl.server.upkeep.maintenance;
-        while maintenance
-            .delete_in_range(&Uninterrupted, &range, limits::RANGE_DELETION_DOCUMENTS_MAX)
-            .await?
-            .0
-            > 0
-        {}
+        maintenance.delete_all_in_range(&Uninterrupted, &range, limits::RANGE_DELETION_DOCUMENTS_MAX).await?;
     }
     Ok(DocBuf::default())
 }
@@ -206,10 +201,5 @@ pub(super) async fn catch_up(ddl: &Ddl<'_>, migration: &Migration, body: &RawDoc
 pub(super) async fn drain(ddl: &Ddl<'_>, migration: &Migration, body: &RawDoc) -> Result<DocBuf> {
     let asking = Asking::new(ddl, migration, body)?;
     while !asking.change().await?.is_nothing() {}
-    Ok(DocBuf::default())
-}
-
-pub(super) async fn refresh(ddl: &Ddl<'_>, migration: &Migration) -> Result<DocBuf> {
-    ddl.sharding.refresh_anew(&migration.ns).await?;
     Ok(DocBuf::default())
 }
