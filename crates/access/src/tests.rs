@@ -2,13 +2,14 @@
 
 use crate::transaction::metrics::Metrics;
 use crate::types::{CollectionOptions, DropWhich, OpenOptions, Uninterrupted};
-use crate::{Access, Change, Missing, Reading, Statement};
+use crate::{Access, Change, IndexRange, Missing, RangePlace, Reading, Statement};
 use pando_base::{Error, ErrorCode, Namespace, SessionId, Timestamp, Uuid};
-use pando_bson::{Document, RawDoc, doc};
+use pando_bson::{Binary, Bson, Document, RawDoc, doc};
 use pando_catalog::WriteOp;
 use pando_catalog::options::{Capped, ViewDefinition};
 use pando_command::{Instance, OpCtx};
 use pando_query::source::{Direction, RecordScan};
+use pando_routing::ShardKey;
 use pando_session::retryable::{Begin, Retryable};
 use pando_storage::testing::{FaultyDisk, env_on};
 use pando_storage::{Backend, Options, ReadAt, Storage};
@@ -287,4 +288,47 @@ fn documents_of_several_collections_change_together_or_not_at_all() {
     // A change alone needs no transaction.
     write(3, &[Change::Remove { ns: b.clone(), was: now_two }]).unwrap();
     assert_eq!((all(&b).len(), last(&node)), (0, (entries + 2, applies + 1)));
+}
+
+/// By the index, and looking at everything.
+#[test]
+fn a_range_is_deleted_helping_by_helping_each_behind_the_one_before() {
+    for index in [Some("_id_".to_owned()), None] {
+        let node = Node::new();
+        for id in 0..20 {
+            node.insert(&node.op(), "db.c", doc! { "_id": id }).unwrap();
+        }
+        let uuid = node.access.definitions().collection(&ns("db.c")).unwrap().uuid;
+        let key = ShardKey::parse(&doc! { "_id": 1 }.to_raw()).unwrap();
+        let keys = key.range(&doc! { "_id": 3 }.to_raw(), &doc! { "_id": 17 }.to_raw()).unwrap();
+        let (start, end) = (keys.start.clone(), keys.index_end().to_vec());
+        let range = IndexRange { ns: ns("db.c"), uuid, index, key, start, end };
+        let maintenance = node.access.maintenance();
+        let mut place = None;
+        let mut helping = |node: &Node| {
+            let done = now(maintenance.delete_in_range(&Uninterrupted, &range, place.as_ref(), 5)).unwrap();
+            // As it is kept by whoever asks for the next one.
+            place = done.last.map(|last| RangePlace::parse(&last.to_raw()).unwrap());
+            (done.documents, place.is_some(), node.count(&node.op(), "db.c", ReadAt::Latest).unwrap())
+        };
+        assert_eq!(helping(&node), (5, true, 15));
+        // What is in front of the place is seen by whoever begins anew; of what has no index the latest is the last.
+        node.insert(&node.op(), "db.c", doc! { "_id": 4 }).unwrap();
+        assert_eq!(helping(&node), (5, true, 11));
+        let left = if range.index.is_some() { 4 } else { 5 };
+        assert_eq!(helping(&node), (left, left == 5, 11 - left));
+        now(maintenance.delete_all_in_range(&Uninterrupted, &range, 2)).unwrap();
+        assert_eq!(node.count(&node.op(), "db.c", ReadAt::Latest), Some(6));
+        // A place of another kind is none.
+        node.insert(&node.op(), "db.c", doc! { "_id": 4 }).unwrap();
+        let other = match &range.index {
+            Some(_) => doc! { "record": 1_000_i64 },
+            None => {
+                doc! { "key": Bson::Binary(Binary { subtype: 0, bytes: vec![255] }), "record": 1_000_i64 }
+            }
+        };
+        let other = RangePlace::parse(&other.to_raw());
+        let done = now(maintenance.delete_in_range(&Uninterrupted, &range, other.as_ref(), 5)).unwrap();
+        assert_eq!((other.is_some(), done.documents), (true, 1));
+    }
 }
