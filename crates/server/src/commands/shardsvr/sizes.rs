@@ -39,8 +39,7 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
 fn owned_bytes(ddl: &Ddl<'_>, ns: &Namespace, uuid: Uuid, tasks: &[Migration]) -> Result<i64> {
     let coll = ddl.server.access.definitions().collection(ns).filter(|c| c.uuid == uuid).cloned();
     let Some(coll) = coll else { return Ok(0) };
-    let stats = ddl.server.access.stats_of(&coll)?;
-    let (bytes, count) = (stats.bytes as i64, stats.count as i64);
+    let (bytes, count) = (coll.data_bytes() as i64, coll.count() as i64);
     let orphans = orphans::of_collection(&ddl.server.access, &coll, tasks)? as i64;
     Ok(bytes - bytes / count.max(1) * orphans.min(count))
 }

@@ -8,11 +8,10 @@ use pando_routing::ForceJumbo;
 use pando_workflows::migration::{ChunkSize, Migration};
 
 /// `None` where the collection is another one or none: somebody else finds that out.
-fn chunk_size(ddl: &Ddl<'_>, ns: &Namespace, uuid: Uuid, max_bytes: u64) -> Result<Option<ChunkSize>> {
-    let coll = ddl.server.access.definitions().collection(ns).filter(|c| c.uuid == uuid).cloned();
-    let Some(coll) = coll else { return Ok(None) };
-    let stats = ddl.server.access.stats_of(&coll)?;
-    Ok(Some(ChunkSize::of(max_bytes, stats.bytes, stats.count)))
+fn chunk_size(ddl: &Ddl<'_>, ns: &Namespace, uuid: Uuid, max_bytes: u64) -> Option<ChunkSize> {
+    let definitions = ddl.server.access.definitions();
+    let coll = definitions.collection(ns).filter(|c| c.uuid == uuid)?;
+    Some(ChunkSize::of(max_bytes, coll.data_bytes(), coll.count()))
 }
 
 /// Where a range that begins at `min` ends, so that it may move at once: the end of the chunk, if that is no more. Documents with one key
@@ -28,7 +27,7 @@ pub(super) async fn open_end(ddl: &Ddl<'_>, ns: &Namespace, min: &RawDoc, max_by
     })?;
     let chunk = table.chunks.find(&table.collection.key.key_of_bound(min)?);
     let max = chunk.ok_or_else(|| Error::internal("no chunk holds a shard key"))?.max();
-    let Some(size) = chunk_size(ddl, ns, table.collection.uuid, max_bytes)? else { return Ok(max) };
+    let Some(size) = chunk_size(ddl, ns, table.collection.uuid, max_bytes) else { return Ok(max) };
     let range = range::bounded(ddl, ns, table, min, &max)?;
     let end = ddl.server.upkeep.maintenance.end_of_first(&range, size.cut_behind())?;
     Ok(end.unwrap_or(max))
@@ -42,7 +41,7 @@ pub(super) fn check(ddl: &Ddl<'_>, m: &Migration, range: &IndexRange, request: &
     if ForceJumbo::parse("request", request)?.is_forced() {
         return Ok(());
     }
-    let Some(size) = chunk_size(ddl, &m.ns, m.uuid, max_bytes)? else { return Ok(()) };
+    let Some(size) = chunk_size(ddl, &m.ns, m.uuid, max_bytes) else { return Ok(()) };
     let maintenance = &ddl.server.upkeep.maintenance;
     let few = size.documents_max().min(limits::MIGRATION_DOCUMENTS_MAX);
     if maintenance.records_in_range(range, few)?.len() <= few {
