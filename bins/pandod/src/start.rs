@@ -255,8 +255,11 @@ async fn start(
         Some(keys) => SealedDisk::around(env, keys.clone()),
         None => env,
     };
-    let mut storage =
-        pando_storage::Options { replicated: config.repl_set.is_some(), keys, ..Default::default() };
+    let mut storage = pando_storage::Options {
+        replicated: config.repl_set.is_some() || config.serverless,
+        keys,
+        ..Default::default()
+    };
     if let Some(bytes) = config.oplog_bytes {
         storage.oplog_bytes_max = bytes;
     }
@@ -276,6 +279,7 @@ async fn start(
         port,
         bind_ips: config.bind.clone(),
         repl_set: config.repl_set.clone(),
+        serverless: config.serverless,
         cluster_role: config.cluster_role,
         auto_initiate: config.self_initiate.then(|| format!("127.0.0.1:{port}")),
         storage,

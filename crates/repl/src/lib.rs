@@ -26,4 +26,4 @@ pub use config::{Member, ReplSetConfig};
 pub use coordinator::{Coordinator, Effects, Said};
 pub use pando_topology as topology;
 pub use pando_topology::config;
-pub use state::{MemberState, Repl, State};
+pub use state::{MemberState, Membership, Repl, State};

@@ -35,9 +35,19 @@ impl State {
     }
 }
 
-/// The member state shared by all operations. On a node without `--replSet` it only keeps the topology version.
+/// Whose member a process is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Membership {
+    Standalone,
+    /// `--replSet`
+    Of(String),
+    /// `--serverless`: of the set whose configuration comes first (SV-MODE-1).
+    ToBeLearnt,
+}
+
+/// The member state shared by all operations. On a standalone node it only keeps the topology version.
 pub struct Repl {
-    set_name: Option<String>,
+    membership: Membership,
     process_id: ObjectId,
     state: Mutex<State>,
     /// Copies of two hot fields, so that a write costs no lock.
@@ -50,7 +60,7 @@ pub struct Repl {
 
 impl Repl {
     /// `process_id` is new for every start; drivers tell restarts by it.
-    pub fn new(set_name: Option<String>, process_id: ObjectId) -> Repl {
+    pub fn new(membership: Membership, process_id: ObjectId) -> Repl {
         let state = State {
             config: None,
             self_index: 0,
@@ -62,7 +72,7 @@ impl Repl {
             quiesce_until_ms: None,
         };
         Repl {
-            set_name,
+            membership,
             process_id,
             state: Mutex::new(state),
             writable: AtomicBool::new(false),
@@ -74,13 +84,20 @@ impl Repl {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(poisoned)
     }
-    /// Started with `--replSet`.
+    /// Started with `--replSet` or `--serverless`.
     #[inline]
     pub fn is_replicated(&self) -> bool {
-        self.set_name.is_some()
+        self.membership != Membership::Standalone
     }
-    pub fn set_name(&self) -> Option<&str> {
-        self.set_name.as_deref()
+    pub fn is_serverless(&self) -> bool {
+        self.membership == Membership::ToBeLearnt
+    }
+    /// The name that this process was told; `None` on a standalone node, and where it is learnt.
+    pub fn given_name(&self) -> Option<&str> {
+        match &self.membership {
+            Membership::Of(name) => Some(name),
+            Membership::Standalone | Membership::ToBeLearnt => None,
+        }
     }
     pub fn process_id(&self) -> ObjectId {
         self.process_id
@@ -99,9 +116,11 @@ impl Repl {
             .ok_or_else(|| Error::new(ErrorCode::NotYetInitialized, "no replset config has been received"))
     }
     /// Code 76 without `--replSet`.
-    pub fn require_replication(&self) -> Result<&str> {
-        self.set_name()
-            .ok_or_else(|| Error::new(ErrorCode::NoReplicationEnabled, "not running with --replSet"))
+    pub fn require_replication(&self) -> Result<()> {
+        match self.is_replicated() {
+            true => Ok(()),
+            false => Err(Error::new(ErrorCode::NoReplicationEnabled, "not running with --replSet")),
+        }
     }
     /// A configuration has been received (then replies carry cluster times).
     #[inline]
@@ -171,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_standalone_node_writes_without_a_configuration() {
-        let repl = Repl::new(None, ObjectId([1; 12]));
+        let repl = Repl::new(Membership::Standalone, ObjectId([1; 12]));
         assert!(repl.accepts_writes());
         assert_eq!(repl.require_config().unwrap_err().code, ErrorCode::NoReplicationEnabled);
     }

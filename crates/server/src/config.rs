@@ -9,6 +9,7 @@ use pando_command::{Params, Roles};
 use pando_env::Host;
 use pando_env::host::NoHost;
 use pando_env::tls::Certificates;
+use pando_repl::Membership;
 use pando_rpc::LoginAs;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,8 +30,10 @@ pub struct Config {
     /// The port clients reach this server on; part of the member name that `replSetInitiate: {}` makes.
     pub port: u16,
     pub bind_ips: Vec<String>,
-    /// `--replSet`: part of a set of this name; `None` = standalone.
+    /// `--replSet`: part of a set of this name.
     pub repl_set: Option<String>,
+    /// `--serverless`: part of a set whose name is learnt. Without either this node is alone.
+    pub serverless: bool,
     /// `--shardsvr`, `--configsvr`: part of a cluster; `None` = of none.
     pub cluster_role: Option<ClusterRole>,
     /// Initiate a set of this one member under this host name if there is no configuration yet.
@@ -72,6 +75,7 @@ impl Default for Config {
             port: 27017,
             bind_ips: vec!["127.0.0.1".to_owned()],
             repl_set: None,
+            serverless: false,
             cluster_role: None,
             auto_initiate: None,
             storage: pando_storage::Options::default(),
@@ -97,12 +101,22 @@ impl Default for Config {
 impl Config {
     /// What this process is, for the table of commands.
     pub fn roles(&self) -> Roles {
-        match (self.cluster_role, &self.repl_set) {
+        match (self.cluster_role, self.membership()) {
             (Some(ClusterRole::Shard), _) => Roles::SHARD,
             (Some(ClusterRole::Config), _) => Roles::CONFIG,
-            (None, Some(_)) => Roles::MEMBER,
-            (None, None) => Roles::STANDALONE,
+            (None, Membership::Standalone) => Roles::STANDALONE,
+            (None, Membership::Of(_) | Membership::ToBeLearnt) => Roles::MEMBER,
         }
+    }
+    pub(crate) fn membership(&self) -> Membership {
+        match &self.repl_set {
+            Some(name) => Membership::Of(name.clone()),
+            None if self.serverless => Membership::ToBeLearnt,
+            None => Membership::Standalone,
+        }
+    }
+    pub(crate) fn is_replicated(&self) -> bool {
+        self.membership() != Membership::Standalone
     }
     /// How this server logs in to other members.
     pub(crate) fn member_login(&self) -> LoginAs {

@@ -333,9 +333,12 @@ impl ReplSetConfig {
         Ok(())
     }
 
-    /// What `replSetInitiate` asks beyond [`ReplSetConfig::validate`]; returns this node's place in `members`.
-    pub fn check_initiate(&self, set_name: &str, is_self: impl Fn(&str) -> bool) -> Result<usize> {
-        if self.name != set_name {
+    /// What `replSetInitiate` asks beyond [`ReplSetConfig::validate`]; returns this node's place in `members`. A node without a
+    /// `set_name` learns it.
+    pub fn check_initiate(&self, set_name: Option<&str>, is_self: impl Fn(&str) -> bool) -> Result<usize> {
+        if let Some(set_name) = set_name
+            && self.name != set_name
+        {
             return Err(invalid(format!(
                 "Rejecting initiate with a set name that differs from command line set name, initiate set \
                  name: {}, command line set name: {set_name}",
@@ -656,7 +659,7 @@ mod tests {
     fn initiate(d: Document) -> Result<ReplSetConfig> {
         let mut config = ReplSetConfig::parse(&with_version(d).to_raw())?;
         config.term = 0;
-        config.check_initiate("rs1", |h| h == "127.0.0.1:29131")?;
+        config.check_initiate(Some("rs1"), |h| h == "127.0.0.1:29131")?;
         Ok(config)
     }
     fn with_version(mut d: Document) -> Document {

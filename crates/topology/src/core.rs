@@ -23,7 +23,8 @@ use std::sync::Arc;
 /// What was on disk when the node started.
 #[derive(Clone, Debug)]
 pub struct Boot {
-    pub set_name: String,
+    /// What the process was told; `None`: its configuration says it, and it learns it from its first one (SV-MODE-1).
+    pub set_name: Option<String>,
     /// The stored configuration and this node's place in it (`None`: not in it).
     pub config: Option<(Arc<ReplSetConfig>, Option<usize>)>,
     pub last_vote: LastVote,
@@ -52,6 +53,7 @@ pub(crate) enum Pending {
 /// One member of one replica set.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Core {
+    /// Empty until it is learnt.
     pub(crate) set_name: String,
     pub(crate) params: Params,
     pub(crate) now: Millis,
@@ -132,7 +134,7 @@ impl Core {
     /// Give it a [`crate::Event::Tick`] first: that schedules heartbeats and elections.
     pub fn new(boot: Boot) -> Core {
         let mut core = Core {
-            set_name: boot.set_name,
+            set_name: boot.set_name.unwrap_or_default(),
             params: boot.params,
             now: 0,
             started: -1,
@@ -199,6 +201,7 @@ impl Core {
     fn take_up(&mut self, config: Arc<ReplSetConfig>, index: Option<usize>, state: MemberState) {
         self.term = self.last_vote.term.max(config.term).max(self.me.written.op.t).max(0);
         self.follower_state = state;
+        self.set_name = config.name.clone();
         self.config = Some(config);
         self.gathering = Gathering::Waiting;
         self.self_index = index;

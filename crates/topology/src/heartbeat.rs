@@ -305,7 +305,8 @@ impl Core {
     }
 
     fn heartbeat_error(&self, request: &HeartbeatRequest) -> Option<Error> {
-        if request.set_name != self.set_name {
+        // Whoever has no name yet may be anybody's; and anybody may be asked by whoever has none.
+        if !self.set_name.is_empty() && !request.set_name.is_empty() && request.set_name != self.set_name {
             return Some(Error::new(
                 ErrorCode::InconsistentReplicaSetNames,
                 format!(
@@ -332,7 +333,7 @@ impl Core {
         let state = self.state();
         let newer = self.config_id().is_newer_than(request.config);
         HeartbeatReply {
-            set_name: self.set_name.clone(),
+            set_name: if self.set_name.is_empty() { request.set_name.clone() } else { self.set_name.clone() },
             state,
             config_id: self.config_id(),
             config: self.config.clone().filter(|_| newer).map(Ok),

@@ -288,7 +288,8 @@ impl Core {
 
     fn on_newer_config(&mut self, config: Arc<ReplSetConfig>, out: &mut Actions) {
         let newer = config.id().is_newer_than(self.config_id()) || broken(Mutant::OlderConfigInstalled);
-        if !newer || config.name != self.set_name || self.is_draining() || self.is_standing() {
+        let is_ours = self.set_name.is_empty() || config.name == self.set_name;
+        if !newer || !is_ours || self.is_draining() || self.is_standing() {
             return;
         }
         match &self.change {
@@ -369,6 +370,7 @@ impl Core {
     fn install(&mut self, change: &ConfigChange, out: &mut Actions) {
         let first = self.config.is_none();
         self.remember_commit_point();
+        self.set_name = change.config.name.clone();
         self.config = Some(change.config.clone());
         self.self_index = change.self_index;
         self.fail_replaced_config_commands(out);

@@ -116,7 +116,7 @@ impl Node {
         let durable = log.len();
         let mut node = Node {
             core: Core::new(Boot {
-                set_name: "rs".to_owned(),
+                set_name: Some("rs".to_owned()),
                 config: Some((config.clone(), Some(i))),
                 last_vote: vote,
                 positions: Positions::NULL,

@@ -110,7 +110,7 @@ fn reference(c: &ReplSetConfig, others: &[Other], mine: u32) -> Option<i64> {
 fn choose(c: &Arc<ReplSetConfig>, others: &[Other], mine: u32) -> Option<i64> {
     let at = |secs| Position::new(OpTime::new(Timestamp::new(secs, 1), 1), i64::from(secs) * 1000);
     let mut core = Core::new(Boot {
-        set_name: "rs".to_owned(),
+        set_name: Some("rs".to_owned()),
         config: Some((c.clone(), Some(0))),
         last_vote: message::LastVote::NONE,
         positions: Positions::at(at(mine)),

@@ -5,13 +5,15 @@ use pando_command::roles::ClusterRole;
 use pando_repl::ReplSetConfig;
 
 pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let Some(set_name) = server.replication.member.set_name() else {
+    let member = &server.replication.member;
+    if !member.is_replicated() {
         return Err(Error::new(
             ErrorCode::NoReplicationEnabled,
             "This node was not started with replication enabled.",
         ));
-    };
-    if server.replication.member.is_initiated() {
+    }
+    let set_name = member.given_name();
+    if member.is_initiated() {
         return Err(Error::new(ErrorCode::AlreadyInitialized, "already initialized"));
     }
     let mut r = Reply::new();
@@ -23,6 +25,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             config
         }
         _ => {
+            let Some(set_name) = set_name else {
+                let text = "A config must be provided when started in serverless mode.";
+                return Err(Error::new(ErrorCode::InvalidReplicaSetConfig, text));
+            };
             let me = server.config.member_host();
             r.body.str("info2", "no configuration specified. Using a default configuration for the set");
             r.body.str("me", &me);

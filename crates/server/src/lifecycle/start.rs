@@ -87,7 +87,7 @@ impl Server {
         if server.config.asks_for_logins {
             server.instance.ask_for_logins();
         }
-        let replicated = server.config.repl_set.is_some();
+        let replicated = server.config.is_replicated();
         if replicated {
             maintenance.judge_builds();
             server.sessions.show_tables()?;
@@ -262,7 +262,7 @@ fn open_data(
     instance: &Arc<Instance>,
 ) -> Result<(Storage, Arc<Repl>, Access)> {
     instance.metrics.connections.limit.set(i64::from(config.max_connections));
-    let replset = config.repl_set.is_some();
+    let replset = config.is_replicated();
     config.storage.replicated = true;
     if replset {
         crate::replication::member_alone::check_params(&instance.params)?;
@@ -273,7 +273,7 @@ fn open_data(
     let storage = Storage::open(env.clone(), config.storage.clone())?;
     // Until it is known which transactions are prepared.
     storage.hold_log(replset);
-    let member = Arc::new(Repl::new(config.repl_set.clone(), new_object_id(env)));
+    let member = Arc::new(Repl::new(config.membership(), new_object_id(env)));
     let role = member.clone();
     // The log is open to reads unless this member cuts it or has not taken it up yet.
     let readable = move || !matches!(role.state().member, MemberState::Rollback | MemberState::Startup);

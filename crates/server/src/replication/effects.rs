@@ -57,7 +57,8 @@ impl RoleChanges {
         self.replication.coordinator.get_or_init(|| coordinator).start();
         self.env.spawn("primary's positions", watch_own_log(self.replication.clone()));
         if fresh && let Some(host) = &self.config.auto_initiate {
-            let name = self.replication.member.require_replication()?;
+            let name = self.replication.member.given_name();
+            let name = name.ok_or_else(|| Error::internal("nobody has said which set this is"))?;
             self.replication.initiate(ReplSetConfig::single(name, host), 0).await?;
         } else if alone {
             self.replication.wait_until_primary().await;

@@ -35,12 +35,13 @@ impl Replication {
     }
 
     pub(super) async fn boot(&self) -> Result<Boot> {
-        let set_name = self.member.require_replication()?.to_owned();
+        self.member.require_replication()?;
+        let given = self.member.given_name();
         let top = self.top_of_log()?;
         let config = match self.internal.first(&config_ns())? {
             None => None,
             Some(doc) => {
-                let config = self.stored_config(&doc, &set_name)?;
+                let config = self.stored_config(&doc, given)?;
                 // A set of one whose port or host changed is still this node's set; its name in the set stays.
                 let me = if config.members.len() == 1 { Some(0) } else { self.locate(&config).await };
                 Some((Arc::new(config), me))
@@ -63,7 +64,7 @@ impl Replication {
             _ => self.maintenance.promised()?,
         };
         Ok(Boot {
-            set_name,
+            set_name: given.map(str::to_owned),
             config,
             last_vote: self.last_vote()?,
             positions: Positions::at(at),
@@ -73,13 +74,11 @@ impl Replication {
         })
     }
 
-    fn stored_config(&self, doc: &RawDoc, set_name: &str) -> Result<ReplSetConfig> {
+    fn stored_config(&self, doc: &RawDoc, given: Option<&str>) -> Result<ReplSetConfig> {
         let config = ReplSetConfig::parse(doc)
             .and_then(|c| c.validate().map(|()| c))
             .map_err(|e| e.context("Locally stored replica set configuration is invalid; cannot continue"))?;
-        if config.name == set_name {
-            return Ok(config);
-        }
+        let Some(set_name) = given.filter(|name| *name != config.name) else { return Ok(config) };
         Err(Error::new(
             ErrorCode::InvalidReplicaSetConfig,
             format!(

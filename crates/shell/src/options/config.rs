@@ -35,6 +35,8 @@ pub struct Config {
     /// `net.tls`; `None` without TLS.
     pub tls: Option<pando_tls::Settings>,
     pub repl_set: Option<String>,
+    /// `--serverless`: of a set whose name it learns.
+    pub serverless: bool,
     /// `--shardsvr`, `--configsvr`
     pub cluster_role: Option<ClusterRole>,
     /// `pando up`: initiate a one-member set when there is none yet.
@@ -90,6 +92,7 @@ impl Default for Config {
             compressors: ["snappy", "zstd", "zlib"].map(str::to_owned).to_vec(),
             tls: None,
             repl_set: None,
+            serverless: false,
             cluster_role: None,
             self_initiate: false,
             oplog_bytes: None,
@@ -139,6 +142,10 @@ impl Config {
         storage(&mut c, s)?;
         c.log = log(s, cwd)?;
         c.repl_set = repl_set(s)?;
+        c.serverless = s.flag("replication.serverless");
+        if c.serverless && c.repl_set.is_some() {
+            return Err("BadValue: serverless cannot be used with replSet or replSetName options".to_owned());
+        }
         sharding(&mut c, s)?;
         if let Some(mb) = s.int("replication.oplogSizeMB") {
             if mb < 1 {
@@ -411,6 +418,10 @@ fn sharding(c: &mut Config, s: &Settings) -> Result<(), Refusal> {
         Some(ClusterRole::Shard) => ("shardsvr", 27018),
         Some(ClusterRole::Config) => ("configsvr", 27019),
     };
+    if c.serverless {
+        let text = "BadValue: serverless cannot be used with shardsvr or configsvr: tenants are served by sets of no cluster";
+        return Err(text.to_owned());
+    }
     if c.repl_set.is_none() {
         return Err(format!(
             "BadValue: Cannot start a {name} as a standalone server. Please use the option --replSet to start the \
@@ -536,6 +547,23 @@ mod tests {
         let c = config("--networkMessageCompressors zstd,zlib,snappy,noop --filePermissions 0777").unwrap();
         assert_eq!(c.compressors, ["zstd", "zlib", "snappy"]);
         assert_eq!(c.unix_socket_mode, 0o777);
+    }
+
+    #[test]
+    fn a_set_is_named_or_learnt() {
+        let c = config("--serverless true").unwrap();
+        assert_eq!((c.serverless, c.repl_set), (true, None));
+        assert!(!config("--serverless off --replSet rs").unwrap().serverless);
+        let both = "BadValue: serverless cannot be used with replSet or replSetName options";
+        assert_eq!(config("--serverless=1 --replSet rs").unwrap_err(), both);
+        let choices = "Error parsing command line: the argument ('maybe') for option '--serverless' is invalid. Valid choices are \
+                       'on|off', 'yes|no', '1|0' and 'true|false'";
+        assert_eq!(config("--serverless maybe").unwrap_err(), choices);
+        for role in ["--shardsvr", "--configsvr"] {
+            assert!(
+                config(&format!("--serverless true {role}")).unwrap_err().starts_with("BadValue: serverless")
+            );
+        }
     }
 
     #[test]

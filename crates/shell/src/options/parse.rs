@@ -121,9 +121,15 @@ fn place(at: &mut Document, key: &str, value: Bson) {
 fn convert(opt: &Opt, text: &str) -> Result<Setting, Refusal> {
     let name = if opt.cli.is_empty() { opt.yaml } else { opt.cli };
     Ok(match opt.kind {
-        Kind::Flag => match text {
+        Kind::Flag | Kind::Bool => match text {
             "true" | "1" | "on" | "yes" => Setting::Flag(true),
             "false" | "0" | "off" | "no" => Setting::Flag(false),
+            _ if opt.kind == Kind::Bool => {
+                return Err(format!(
+                    "Error parsing command line: the argument ('{text}') for option '--{name}' is invalid. Valid choices are 'on|off', \
+                     'yes|no', '1|0' and 'true|false'"
+                ));
+            }
             _ => {
                 return Err(format!(
                     "Error parsing option \"{name}\" as bool: \"{text}\" is neither true nor false"

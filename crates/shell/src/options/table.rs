@@ -8,6 +8,8 @@
 pub enum Kind {
     /// Nothing; `true` in a file.
     Flag,
+    /// `true` or `false`, also on the command line.
+    Bool,
     Text,
     Int,
     Float,
@@ -80,7 +82,7 @@ const fn short(letter: char, mut o: Opt) -> Opt {
     o
 }
 
-use Kind::{Flag, Float, Int, List, Pairs, Text};
+use Kind::{Bool, Flag, Float, Int, List, Pairs, Text};
 
 const GENERAL: &[Opt] = &[
     short('h', opt("help", "", Flag, "Show this information")),
@@ -254,6 +256,12 @@ const STORAGE: &[Opt] = &[
 const REPLICATION: &[Opt] = &[
     opt("replSet", "replication.replSetName", Text, "Name of the replica set this server is a member of"),
     opt("", "replication.replSet", Text, ""),
+    opt(
+        "serverless",
+        "replication.serverless",
+        Bool,
+        "Member of a set whose name comes with its first configuration, and which may be split",
+    ),
     opt("oplogSize", "replication.oplogSizeMB", Int, "Size of the oplog in MB"),
     opt(
         "enableMajorityReadConcern",

@@ -279,7 +279,7 @@ impl Script {
         let state =
             a.get("state").map_or(MemberState::Secondary, |s| MemberState::from_text(s).expect("a state"));
         let positions = Positions::at(at);
-        let set_name = "rs".to_owned();
+        let set_name = (!a.flag("nameless")).then(|| "rs".to_owned());
         self.core = Some(Core::new(Boot {
             set_name,
             config,

@@ -95,7 +95,7 @@ impl Node {
             (c, index)
         });
         self.core = Some(Core::new(Boot {
-            set_name: "rs".to_owned(),
+            set_name: Some("rs".to_owned()),
             config,
             last_vote: self.disk_vote,
             positions: self.positions(0),

@@ -18,6 +18,7 @@ mod prepared;
 mod restored;
 mod retries;
 mod rollback;
+mod serverless;
 mod services;
 mod shutdown;
 mod snapshot_reads;
