@@ -357,9 +357,11 @@ def blocked_writes(home, a):
         for what, pick in (f"writes {name}", None), (f"longest {name}", max):
             due, sent = ([pick(x[k] for x in g) for g in groups] if pick else [x[k] for g in groups for x in g] for k in (1, 2))
             print(f"{what:26} {ms_columns(due)}   {ms_columns(sent)}", flush=True)
-    waits = [max(x[1] for x in g) * 1000 for g in moving if g]
-    print(f"{sum(w > WAIT_BAR_MS for w in waits)} of {len(waits)} kept a write waiting for more than {WAIT_BAR_MS} ms; in order:",
-          " ".join(f"{w:.0f}" for w in waits))
+    waits = [(max(g, key=lambda x: x[1]), low, high) for g, (low, high) in zip(moving, windows) if g]
+    long = [f"{wait * 1000:.0f} at {(due - low) * 1000:.0f} of {(high - AFTERMATH_S - low) * 1000:.0f}"
+            for (due, wait, _), low, high in waits if wait * 1000 > WAIT_BAR_MS]
+    print(f"{len(long)} of {len(waits)} kept a write waiting for more than {WAIT_BAR_MS} ms"
+          f"{' (ms, when of how long a migration): ' if long else ''}{', '.join(long)}")
 
 
 # What a deletion takes from clients.
