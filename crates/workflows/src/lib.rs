@@ -54,6 +54,7 @@ pub mod refine_shard_key;
 pub mod rename_collection;
 pub mod retry;
 pub mod running;
+pub mod shard_split;
 pub mod table;
 pub mod user_writes;
 

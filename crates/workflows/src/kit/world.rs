@@ -90,6 +90,10 @@ impl World {
     pub fn with_peers(peers: Peers) -> World {
         World { peers: Some(peers), ..World::default() }
     }
+    /// The state document has been there and has gone.
+    pub fn is_forgotten(&self) -> bool {
+        self.forgotten
+    }
     /// Collections as they are now.
     pub fn collections_now(&self) -> BTreeSet<Namespace> {
         let mut now = self.collections.clone();
