@@ -30,6 +30,8 @@ impl World {
     pub fn new() -> World {
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("pando-test-{}-{n}", std::process::id()));
+        // Of a process with the same id, which was killed before it could tidy up: its servers would go on here.
+        let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).expect("a folder for the test");
         World { dir, keep: false }
     }

@@ -408,7 +408,7 @@ mod tests {
             ("extra", "Invalid command: extra"),
             ("--port abc", "Error parsing option \"port\" as int: \"abc\" is not an integer"),
             ("--setParameter foo", "Illegal option assignment: \"foo\""),
-            ("--serverless x", "--serverless: serverless mode is not supported yet"),
+            ("--profileFilter x", "--profileFilter: profile filters are not supported yet"),
         ] {
             assert_eq!(cli(line).unwrap_err(), text);
         }

@@ -256,12 +256,7 @@ const STORAGE: &[Opt] = &[
 const REPLICATION: &[Opt] = &[
     opt("replSet", "replication.replSetName", Text, "Name of the replica set this server is a member of"),
     opt("", "replication.replSet", Text, ""),
-    opt(
-        "serverless",
-        "replication.serverless",
-        Bool,
-        "Member of a set whose name comes with its first configuration, and which may be split",
-    ),
+    opt("serverless", "replication.serverless", Bool, "Learn the set's name from its first configuration"),
     opt("oplogSize", "replication.oplogSizeMB", Int, "Size of the oplog in MB"),
     opt(
         "enableMajorityReadConcern",
@@ -269,7 +264,6 @@ const REPLICATION: &[Opt] = &[
         Text,
         "false: no majority reads, stable follows what is written",
     ),
-    refused("serverless", "replication.serverless", Text, "serverless mode is not supported yet"),
 ];
 
 const SHARDING: &[Opt] = &[
