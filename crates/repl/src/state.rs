@@ -35,7 +35,7 @@ impl State {
     }
 }
 
-/// Whose member a process is.
+/// What a process is told of the set that it is a member of.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Membership {
     Standalone,
@@ -87,10 +87,7 @@ impl Repl {
     /// Started with `--replSet` or `--serverless`.
     #[inline]
     pub fn is_replicated(&self) -> bool {
-        self.membership != Membership::Standalone
-    }
-    pub fn is_serverless(&self) -> bool {
-        self.membership == Membership::ToBeLearnt
+        !matches!(self.membership, Membership::Standalone)
     }
     /// The name that this process was told; `None` on a standalone node, and where it is learnt.
     pub fn given_name(&self) -> Option<&str> {

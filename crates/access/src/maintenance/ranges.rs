@@ -128,7 +128,8 @@ impl Maintenance {
         let after = after.filter(|a| a.key.is_some() == range.index.is_some());
         let Some(index) = &range.index else {
             let found = range.records_of(&mut source, after.map(|a| &a.record), max)?;
-            let last = found.last().map(|record| RangePlace { key: None, record: record.clone() });
+            let last = found.last().filter(|_| found.len() == max);
+            let last = last.map(|record| RangePlace { key: None, record: record.clone() });
             return Ok((found, last));
         };
         let at = source.collection().indexes.iter().position(|i| i.name == *index);
