@@ -7,12 +7,14 @@ mod migrations;
 mod replies;
 mod router;
 mod shard_metadata;
+mod shard_split;
 
 pub use chunks::*;
 pub use migrations::*;
 pub use replies::*;
 pub use router::*;
 pub use shard_metadata::*;
+pub use shard_split::*;
 
 /// Largest document a user may store (the protocol's `maxBsonObjectSize`).
 pub const BSON_USER_BYTES_MAX: usize = 16 * 1024 * 1024;

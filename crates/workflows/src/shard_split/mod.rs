@@ -271,7 +271,6 @@ impl ShardSplit {
     fn looked(&mut self, reply: &RawDoc, out: &mut Actions) {
         self.take_recipients(reply);
         if reply.get("split").is_some_and(|v| v.is_truthy()) && !broken(Mutant::SplitNotLookedFor) {
-            self.stop = None;
             return self.accept(out);
         }
         match self.stop.take() {
@@ -295,6 +294,7 @@ impl ShardSplit {
 
     /// Every recipient is asked who it is, until all have the new name.
     fn accept(&mut self, out: &mut Actions) {
+        self.stop = None;
         self.step = Step::Accepting;
         self.accepted.clear();
         for slot in self.slots() {
@@ -318,7 +318,7 @@ impl ShardSplit {
             return;
         }
         let said = reply.as_ref().ok().and_then(|reply| self.accepted_by(reply));
-        let Some(said) = said else { return out.rest(slot, limits::MIGRATION_POLL_MS as Millis) };
+        let Some(said) = said else { return out.rest(slot, limits::SHARD_SPLIT_POLL_MS as Millis) };
         self.accepted.insert(slot, said);
         if self.accepted.len() == self.recipients.len() || broken(Mutant::OneAcceptsForAll) {
             self.slots().into_iter().filter(|other| *other != slot).for_each(|other| out.cancel(other));
@@ -379,11 +379,6 @@ impl ShardSplit {
 
     /// What was under way has worked.
     fn on_done(&mut self, reply: &RawDoc, out: &mut Actions) {
-        let can_stop =
-            matches!(self.step, Step::Validating | Step::AbortingBuilds | Step::Blocking | Step::CatchingUp);
-        if let Some(why) = self.stop.take_if(|_| can_stop) {
-            return self.give_up(why, out);
-        }
         match self.step {
             Step::Validating => {
                 self.take_recipients(reply);
