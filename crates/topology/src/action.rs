@@ -104,6 +104,13 @@ pub enum Action {
     Drain {
         term: Term,
     },
+    /// This node is about to leave for a set of its own: stop the fetcher, apply everything that was fetched, answer
+    /// [`crate::Event::DrainedToLeave`].
+    DrainToLeave {
+        id: u64,
+    },
+    /// This node has left for a set of its own: what is known of the commit point and of members' positions is the old set's.
+    JoinedRecipientSet,
     /// Under the exclusive state lock: set the term of new entries, write the "new primary" entry, answer
     /// [`crate::Event::FirstEntry`].
     BecomeWritable {
@@ -253,5 +260,22 @@ pub enum Note {
     ConfigRefused {
         id: ConfigId,
         why: String,
+    },
+    /// By this configuration this node leaves for the set of this name, once a majority of those that stay has it.
+    SplitHeard {
+        id: ConfigId,
+        set_name: String,
+    },
+    /// A newer configuration takes the place of the one by which this node would have left.
+    SplitForgotten {
+        id: ConfigId,
+    },
+    /// This node has left for the set of this name.
+    SetLeft {
+        set_name: String,
+    },
+    /// A configuration has this node leave for the set of this name, but the process was told its set's name: it is in none now.
+    SplitRefused {
+        set_name: String,
     },
 }

@@ -6,9 +6,10 @@
 
 use crate::horizons;
 use crate::periods::check_version;
+pub use crate::settings::Settings;
 use pando_base::{Error, ErrorCode, Result, Term};
 use pando_bson::fields::{missing, safe_i64, unknown, wrong_type};
-use pando_bson::{Bson, DocBuf, DocBuilder, Document, Elem, ElementType, ObjectId, RawDoc, Value};
+use pando_bson::{DocBuf, DocBuilder, Document, Elem, ElementType, RawDoc, Value};
 
 /// Members of one set, voting or not.
 pub const MEMBERS_MAX: usize = pando_base::limits::REPLSET_MEMBERS_MAX;
@@ -64,41 +65,6 @@ impl Member {
     }
 }
 
-/// `settings`.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Settings {
-    pub chaining_allowed: bool,
-    pub heartbeat_interval_ms: i64,
-    pub heartbeat_timeout_secs: i64,
-    pub election_timeout_ms: i64,
-    /// -1 = no limit.
-    pub catch_up_timeout_ms: i64,
-    /// -1 = no takeover.
-    pub catch_up_takeover_delay_ms: i64,
-    pub get_last_error_modes: Document,
-    pub get_last_error_defaults: Document,
-    pub replica_set_id: Option<ObjectId>,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        let mut defaults = Document::new();
-        defaults.push("w", 1);
-        defaults.push("wtimeout", 0);
-        Settings {
-            chaining_allowed: true,
-            heartbeat_interval_ms: 2000,
-            heartbeat_timeout_secs: 10,
-            election_timeout_ms: 10_000,
-            catch_up_timeout_ms: -1,
-            catch_up_takeover_delay_ms: 30_000,
-            get_last_error_modes: Document::new(),
-            get_last_error_defaults: defaults,
-            replica_set_id: None,
-        }
-    }
-}
-
 /// The whole configuration.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReplSetConfig {
@@ -110,6 +76,8 @@ pub struct ReplSetConfig {
     pub members: Vec<Member>,
     pub write_concern_majority_journal_default: bool,
     pub settings: Settings,
+    /// The configuration of the set that members without a vote leave this one for (SV-SPLIT-9).
+    pub recipient_config: Option<Box<ReplSetConfig>>,
 }
 
 impl Eq for ReplSetConfig {}
@@ -134,41 +102,41 @@ pub(crate) fn range(name: &str, relation: &str, bound: &str, actual: impl std::f
 }
 
 /// Reads one element as the type asked for; errors name `<owner>.<field>`.
-struct Field<'a> {
-    owner: &'static str,
-    e: Elem<'a>,
+pub(crate) struct Field<'a> {
+    pub(crate) owner: &'static str,
+    pub(crate) e: Elem<'a>,
 }
 
 impl<'a> Field<'a> {
-    fn wrong(&self, expected: &[&str]) -> Error {
+    pub(crate) fn wrong(&self, expected: &[&str]) -> Error {
         as_invalid(wrong_type(self.owner, self.e.name(), &self.e.value(), expected))
     }
-    fn str(&self) -> Result<&'a str> {
+    pub(crate) fn str(&self) -> Result<&'a str> {
         self.e.value().as_str().ok_or_else(|| self.wrong(&["string"]))
     }
-    fn doc(&self) -> Result<&'a RawDoc> {
+    pub(crate) fn doc(&self) -> Result<&'a RawDoc> {
         self.e.value().as_doc().ok_or_else(|| self.wrong(&["object"]))
     }
-    fn array(&self) -> Result<&'a RawDoc> {
+    pub(crate) fn array(&self) -> Result<&'a RawDoc> {
         self.e.value().as_array().ok_or_else(|| self.wrong(&["array"]))
     }
-    fn i64(&self) -> Result<i64> {
+    pub(crate) fn i64(&self) -> Result<i64> {
         safe_i64(&self.e.value()).ok_or_else(|| self.wrong(&["long", "int", "decimal", "double"]))
     }
-    fn boolish(&self) -> Result<bool> {
+    pub(crate) fn boolish(&self) -> Result<bool> {
         match self.e.value() {
             Value::Boolean(b) => Ok(b),
             v if v.is_number() => Ok(v.is_truthy()),
             _ => Err(self.wrong(&["bool", "long", "int", "decimal", "double"])),
         }
     }
-    fn more_than_zero(&self) -> Result<i64> {
+    pub(crate) fn more_than_zero(&self) -> Result<i64> {
         match self.i64()? {
             n if n > 0 => Ok(n),
             n => Err(range(self.e.name(), ">", "0", n)),
         }
     }
-    fn at_least(&self, min: i64) -> Result<i64> {
+    pub(crate) fn at_least(&self, min: i64) -> Result<i64> {
         match self.i64()? {
             n if n >= min => Ok(n),
             n => Err(range(self.e.name(), ">=", &min.to_string(), n)),
@@ -187,6 +155,7 @@ impl ReplSetConfig {
             members: vec![Member::new(0, host)],
             write_concern_majority_journal_default: true,
             settings: Settings::default(),
+            recipient_config: None,
         }
     }
 
@@ -213,6 +182,9 @@ impl ReplSetConfig {
                 }
                 "members" => (config.members, has_members) = (Self::parse_members(f.array()?)?, true),
                 "settings" => config.settings = Settings::parse(f.doc()?)?,
+                "recipientConfig" => {
+                    config.recipient_config = Some(Box::new(crate::split::parse_recipient(f.doc()?)?))
+                }
                 // Written by `--repair`: this member's data is not to be trusted.
                 "repaired" => match e.value() {
                     Value::Boolean(false) => {}
@@ -291,7 +263,7 @@ impl ReplSetConfig {
                 "Replica set configuration must contain at least one non-arbiter member with priority > 0",
             ));
         }
-        Ok(())
+        self.validate_recipient()
     }
 
     fn validate_distinct(&self) -> Result<()> {
@@ -346,6 +318,9 @@ impl ReplSetConfig {
             )));
         }
         self.validate()?;
+        if self.recipient_config.is_some() {
+            return Err(invalid("Cannot provide recipientConfig field during replSetInitiate."));
+        }
         if self.version != 1 {
             return Err(invalid(format!(
                 "Configuration used to initiate a replica set must  have version 1, but found {}",
@@ -422,6 +397,9 @@ impl ReplSetConfig {
         b.i64("protocolVersion", 1);
         b.bool("writeConcernMajorityJournalDefault", self.write_concern_majority_journal_default);
         b.doc("settings", |d| self.settings.append_to(d));
+        if let Some(recipient) = &self.recipient_config {
+            b.doc("recipientConfig", |d| recipient.append_to(d));
+        }
     }
 }
 
@@ -480,7 +458,7 @@ impl Member {
         Ok(m)
     }
 
-    fn validate(&self) -> Result<()> {
+    pub(crate) fn validate(&self) -> Result<()> {
         if self.id < 0 {
             return Err(invalid(format!("_id field value of {} can't be a negative number", self.id)));
         }
@@ -581,74 +559,6 @@ pub(crate) fn with_port(host: &str) -> Result<String> {
             ))),
         },
     }
-}
-
-impl Settings {
-    fn parse(doc: &RawDoc) -> Result<Settings> {
-        const OWNER: &str = "ReplSetConfigSettings";
-        let mut s = Settings::default();
-        for e in doc.iter().filter(|e| !matches!(e.ty, ElementType::Null | ElementType::Undefined)) {
-            let f = Field { owner: OWNER, e };
-            match e.name() {
-                "chainingAllowed" => s.chaining_allowed = f.boolish()?,
-                "heartbeatIntervalMillis" => s.heartbeat_interval_ms = f.more_than_zero()?,
-                "heartbeatTimeoutSecs" => s.heartbeat_timeout_secs = f.more_than_zero()?,
-                "electionTimeoutMillis" => s.election_timeout_ms = f.more_than_zero()?,
-                "catchUpTimeoutMillis" => s.catch_up_timeout_ms = f.at_least(-1)?,
-                "catchUpTakeoverDelayMillis" => s.catch_up_takeover_delay_ms = f.at_least(-1)?,
-                "getLastErrorModes" => s.get_last_error_modes = Document::from(f.doc()?),
-                "getLastErrorDefaults" => s.get_last_error_defaults = last_error_defaults(f.doc()?)?,
-                "replicaSetId" => match e.value() {
-                    Value::ObjectId(id) => s.replica_set_id = Some(id),
-                    _ => return Err(f.wrong(&["objectId"])),
-                },
-                // MongoDB accepts unknown settings so that older members can read newer documents.
-                _ => {}
-            }
-        }
-        Ok(s)
-    }
-
-    fn append_to(&self, b: &mut DocBuilder) {
-        b.bool("chainingAllowed", self.chaining_allowed);
-        for (name, n) in [
-            ("heartbeatIntervalMillis", self.heartbeat_interval_ms),
-            ("heartbeatTimeoutSecs", self.heartbeat_timeout_secs),
-            ("electionTimeoutMillis", self.election_timeout_ms),
-            ("catchUpTimeoutMillis", self.catch_up_timeout_ms),
-            ("catchUpTakeoverDelayMillis", self.catch_up_takeover_delay_ms),
-        ] {
-            match i32::try_from(n) {
-                Ok(n) => b.i32(name, n),
-                Err(_) => b.i64(name, n),
-            };
-        }
-        b.doc("getLastErrorModes", |d| d.document(&self.get_last_error_modes));
-        b.doc("getLastErrorDefaults", |d| d.document(&self.get_last_error_defaults));
-        if let Some(id) = self.replica_set_id {
-            b.object_id("replicaSetId", id);
-        }
-    }
-}
-
-/// Anything but the neutral default is refused since 5.0: defaults live in `setDefaultRWConcern`.
-fn last_error_defaults(doc: &RawDoc) -> Result<Document> {
-    let neutral = doc.iter().all(|e| match e.name() {
-        "w" => e.value().as_i64() == Some(1),
-        "wtimeout" => e.value().as_i64() == Some(0),
-        "j" | "fsync" => !e.value().is_truthy(),
-        _ => false,
-    });
-    if !neutral {
-        return Err(invalid(
-            "Failed to parse replica set config: 'getLastErrorDefaults' other than {w: 1, wtimeout: 0} is not \
-             supported; use setDefaultRWConcern instead",
-        ));
-    }
-    let mut d = Document::new();
-    d.push("w", 1);
-    d.push("wtimeout", Bson::Int32(0));
-    Ok(d)
 }
 
 #[cfg(test)]

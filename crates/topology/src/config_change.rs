@@ -14,6 +14,8 @@ pub(crate) enum Stage {
     Precondition,
     Quorum,
     Locating,
+    /// Not one of those that stay: of those that leave?
+    LocatingRecipient,
     Persisting,
 }
 
@@ -28,6 +30,8 @@ pub(crate) struct ConfigChange {
     pub(crate) token: Option<Token>,
     pub(crate) initiate: bool,
     pub(crate) force: bool,
+    /// It is that of a set of its own, for which this node leaves the present one (SV-SPLIT-11).
+    pub(crate) leaves: bool,
     /// Answers of the quorum check: `Ok(())`, or why not.
     answers: BTreeMap<MemberId, Result<(), String>>,
 }
@@ -46,6 +50,7 @@ impl ConfigChange {
             token,
             initiate: false,
             force: false,
+            leaves: false,
             answers: BTreeMap::new(),
         }
     }

@@ -13,6 +13,7 @@ use crate::message::{LastVote, OplogQueryMetadata, Peer, ReplSetMetadata, VoteRe
 use crate::mutants::{Mutant, broken};
 use crate::office::{CatchUp, LeaderMode, StepDownAttempt};
 use crate::params::Params;
+use crate::recipient::Leaving;
 use crate::sources_aside::SourcesAside;
 use crate::timer::{Timer, Timers};
 use crate::waiters::Waiters;
@@ -55,6 +56,8 @@ pub(crate) enum Pending {
 pub struct Core {
     /// Empty until it is learnt.
     pub(crate) set_name: String,
+    /// The process was told the name of its set: it stays in that one.
+    pub(crate) name_is_given: bool,
     pub(crate) params: Params,
     pub(crate) now: Millis,
     pub(crate) started: Millis,
@@ -117,6 +120,8 @@ pub struct Core {
     pub(crate) change: Option<ConfigChange>,
     /// Another member's, not valid here, as the log has been told.
     pub(crate) refused_config: Option<ConfigId>,
+    /// A configuration by which this node leaves for another set, until it does.
+    pub(crate) leaving: Option<Leaving>,
     /// Reconfigurations in force, answered once they are on a majority.
     pub(crate) config_waiters: Vec<(Token, ConfigId)>,
     pub(crate) topology_version: i64,
@@ -134,6 +139,7 @@ impl Core {
     /// Give it a [`crate::Event::Tick`] first: that schedules heartbeats and elections.
     pub fn new(boot: Boot) -> Core {
         let mut core = Core {
+            name_is_given: boot.set_name.is_some(),
             set_name: boot.set_name.unwrap_or_default(),
             params: boot.params,
             now: 0,
@@ -182,6 +188,7 @@ impl Core {
             offices: VecDeque::new(),
             change: None,
             refused_config: None,
+            leaving: None,
             config_waiters: Vec::new(),
             topology_version: 0,
             quiesce_until: None,
@@ -341,7 +348,7 @@ impl Core {
     /// Does this node copy from another now? Followers with data do, and a new primary until it drains.
     pub fn wants_to_fetch(&self) -> bool {
         let follower = matches!(self.state(), MemberState::Secondary | MemberState::Recovering);
-        (follower && self.self_index.is_some()) || self.is_catching_up()
+        (follower && self.self_index.is_some() && !self.is_leaving()) || self.is_catching_up()
     }
     /// Elected and not yet writable.
     pub fn is_draining_or_catching_up(&self) -> bool {

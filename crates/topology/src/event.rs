@@ -10,6 +10,7 @@ use crate::params::Params;
 use crate::timer::Timer;
 use crate::waiters::Waiter;
 use pando_base::{Millis, OpTime, Term};
+use pando_bson::ObjectId;
 use std::sync::Arc;
 
 /// Chosen by the shell for each question it asks; comes back with the answer.
@@ -47,6 +48,10 @@ pub enum Event {
     /// The buffer is applied and the fetcher stopped, as [`crate::Action::Drain`] asked in this term.
     Drained {
         term: Term,
+    },
+    /// The same for [`crate::Action::DrainToLeave`].
+    DrainedToLeave {
+        id: u64,
     },
     /// The "new primary" entry is written; writes may begin.
     FirstEntry {
@@ -174,6 +179,15 @@ pub enum Event {
         self_index: Option<usize>,
         force: bool,
         bump: i64,
+    },
+
+    /// Members with the key `tag` leave for a set of the name `set_name` (SV-SPLIT-10). Where that configuration is in force already, it
+    /// is only waited for.
+    Split {
+        token: Token,
+        tag: String,
+        set_name: String,
+        replica_set_id: ObjectId,
     },
 
     // --- write concern

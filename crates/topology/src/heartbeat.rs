@@ -34,7 +34,7 @@ impl Core {
         let half = config.settings.election_timeout() / 2;
         let wanted = if self.is_arbiter() {
             interval.min(half)
-        } else if !self.is_leader() && self.sync_source.is_none() {
+        } else if !self.is_leader() && (self.sync_source.is_none() || self.leaving.is_some()) {
             (interval / 4).min(half)
         } else {
             interval
@@ -189,6 +189,9 @@ impl Core {
                 self.fetch_config_from_member(from, out);
             }
             None => {}
+        }
+        if let Some(peer) = self.peer(from) {
+            self.hear_of_split(&peer.host, &reply, out);
         }
         self.update_member(from, &reply, out);
         let before = self.primary;

@@ -48,7 +48,7 @@
 //!
 //! One rule, one file: [`heartbeat`], [`election`], [`vote`], [`takeover`], [`catch_up`], [`fast_failover`],
 //! [`liveness`], [`step_down`], [`commit_point`], [`update_position`], [`write_concern`], [`sync_source`],
-//! [`commit_quorum`], [`sync_source_change`], [`reconfig`], [`maintenance`], [`credible`], [`check`].
+//! [`commit_quorum`], [`sync_source_change`], [`reconfig`], [`split`], [`recipient`], [`maintenance`], [`credible`], [`check`].
 //!
 //! What the rules remember is plain data in files that know no rule: `timer`, `candidacy`, `election_record`, `early_signs`,
 //! `office`, `config_change`, `waiters`, `sources_aside`. `core` puts it together, `step` hands each event to its rule.
@@ -81,8 +81,11 @@ mod no_common_point;
 mod office;
 pub mod params;
 mod periods;
+pub mod recipient;
 pub mod reconfig;
+mod settings;
 mod sources_aside;
+pub mod split;
 mod step;
 pub mod step_down;
 pub mod sync_source;

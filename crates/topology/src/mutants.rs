@@ -112,6 +112,22 @@ pub enum Mutant {
     AnyTermBelieved,
     /// A configuration that came by heartbeat is installed as it is.
     AnyConfigInstalled,
+    /// A recipient leaves as soon as it hears of the split, whoever else has it.
+    LeaveWithoutMajority,
+    /// A voter of a later term counts among those that have the split configuration.
+    LeaveOnLaterTerm,
+    /// A recipient leaves before what it fetched is applied.
+    LeaveUndrained,
+    /// A recipient takes the commit point of the old set along.
+    LeaveWithCommitPoint,
+    /// A recipient takes what it knows of the old set's members for its new members.
+    LeaveWithMembers,
+    /// Metadata of another set is taken.
+    TakeFromOtherSet,
+    /// A configuration that takes the place of the split one leaves that in effect.
+    SplitOutlivesNextConfig,
+    /// A member whose process was told its set's name leaves, too.
+    LeaveGivenName,
     /// An arbiter counts for a commit quorum.
     QuorumCountsArbiters,
     /// A member without a vote counts among the voting members of a commit quorum.
@@ -192,6 +208,14 @@ impl Mutant {
         Mutant::StandWithLessThanPromised,
         Mutant::AnyTermBelieved,
         Mutant::AnyConfigInstalled,
+        Mutant::LeaveWithoutMajority,
+        Mutant::LeaveOnLaterTerm,
+        Mutant::LeaveUndrained,
+        Mutant::LeaveWithCommitPoint,
+        Mutant::LeaveWithMembers,
+        Mutant::TakeFromOtherSet,
+        Mutant::SplitOutlivesNextConfig,
+        Mutant::LeaveGivenName,
         Mutant::QuorumCountsArbiters,
         Mutant::QuorumCountsNonVoters,
         Mutant::BuildVoteBeforeReady,

@@ -17,13 +17,19 @@ use crate::member::{Host, MemberId, MemberState};
 use crate::message::{Failure, HeartbeatReply};
 use crate::mutants::{Mutant, broken};
 use crate::office::LeaderMode;
+use crate::split;
 use crate::timer::Timer;
 use pando_base::{Error, ErrorCode, OpTime, Term};
+use pando_bson::ObjectId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 fn incompatible(text: String) -> Error {
     Error::new(ErrorCode::NewReplicaSetConfigurationIncompatible, text)
+}
+
+fn not_initialized() -> Error {
+    Error::new(ErrorCode::NotYetInitialized, "no replset config has been received")
 }
 
 fn in_progress() -> Error {
@@ -40,7 +46,7 @@ fn stepped_down() -> Error {
 impl Core {
     /// A step of it that an election must not overtake (R-CONF-9).
     pub(crate) fn is_changing_config(&self) -> bool {
-        self.change.as_ref().is_some_and(|c| c.stage != Stage::Precondition)
+        self.change.as_ref().is_some_and(|c| c.stage != Stage::Precondition) || self.is_leaving()
     }
 
     // --- replSetInitiate
@@ -79,7 +85,55 @@ impl Core {
         bump: i64,
         out: &mut Actions,
     ) {
-        match self.prepare_reconfig(&config, self_index, force, bump) {
+        let users = match config.recipient_config {
+            None => Ok(()),
+            Some(_) => Err(Error::new(
+                ErrorCode::InvalidReplicaSetConfig,
+                "Cannot provide recipientConfig field during reconfig; only a shard split installs one.",
+            )),
+        };
+        let next = users.and_then(|()| self.prepare_reconfig(&config, self_index, force, bump));
+        self.begin_reconfig(token, next, self_index, force, out);
+    }
+
+    /// `replSetReconfig` of the donor's primary on itself (SV-SPLIT-10).
+    pub(crate) fn on_split(
+        &mut self,
+        token: Token,
+        tag: &str,
+        set_name: &str,
+        replica_set_id: ObjectId,
+        out: &mut Actions,
+    ) {
+        let in_force = self.config.as_ref().filter(|c| split::is_split_for(c, set_name).is_some());
+        if let Some(config) = in_force.filter(|_| self.is_writable()) {
+            self.config_waiters.push((token, config.id()));
+            return self.look_at_reconfig(out);
+        }
+        let next = match &self.config {
+            _ if !self.is_writable() => Err(self.not_writable()),
+            _ if self.name_is_given => Err(Error::new(
+                ErrorCode::CommandNotSupported,
+                "A set is split only where its members run with --serverless",
+            )),
+            None => Err(not_initialized()),
+            Some(current) => split::split_config(current, tag, set_name, replica_set_id),
+        };
+        let place = |c: &ReplSetConfig| c.members.iter().position(|m| m.id == self.self_id());
+        let self_index = next.as_ref().ok().and_then(place);
+        let next = next.and_then(|next| self.prepare_reconfig(&next, self_index, false, 0));
+        self.begin_reconfig(token, next, self_index, false, out);
+    }
+
+    fn begin_reconfig(
+        &mut self,
+        token: Token,
+        next: Result<ReplSetConfig, Error>,
+        self_index: Option<usize>,
+        force: bool,
+        out: &mut Actions,
+    ) {
+        match next {
             Err(e) => out.push(Action::Reply { token, result: Err(e) }),
             Ok(next) => {
                 let mut change = ConfigChange::installing(Arc::new(next), self_index, Some(token));
@@ -91,6 +145,15 @@ impl Core {
         }
     }
 
+    fn not_writable(&self) -> Error {
+        let text = format!(
+            "New config is rejected :: caused by :: replSetReconfig should only be run on a writable PRIMARY. Current \
+             state {};",
+            self.state().text()
+        );
+        Error::new(ErrorCode::NotWritablePrimary, text)
+    }
+
     fn prepare_reconfig(
         &self,
         wanted: &ReplSetConfig,
@@ -99,24 +162,17 @@ impl Core {
         bump: i64,
     ) -> Result<ReplSetConfig, Error> {
         let Some(current) = &self.config else {
-            return Err(Error::new(ErrorCode::NotYetInitialized, "no replset config has been received"));
+            return Err(not_initialized());
         };
         if !force && !self.is_writable() {
-            return Err(Error::new(
-                ErrorCode::NotWritablePrimary,
-                format!(
-                    "New config is rejected :: caused by :: replSetReconfig should only be run on a writable \
-                     PRIMARY. Current state {};",
-                    self.state().text()
-                ),
-            ));
+            return Err(self.not_writable());
         }
-        if self.change.is_some() {
+        if self.change.is_some() || self.is_leaving() {
             return Err(in_progress());
         }
         let mut next = wanted.clone();
         next.settings.replica_set_id = next.settings.replica_set_id.or(current.settings.replica_set_id);
-        next.term = if force { -1 } else { self.term };
+        split::set_terms(&mut next, if force { -1 } else { self.term });
         if force {
             next.version = next.version.max(current.version) + bump;
         }
@@ -255,13 +311,15 @@ impl Core {
 
     pub(crate) fn on_config_fetched(
         &mut self,
-        _from: &Host,
+        from: &Host,
         result: Result<HeartbeatReply, Failure>,
         out: &mut Actions,
     ) {
-        if let Ok(HeartbeatReply { config: Some(config), config_id, .. }) = result {
-            self.on_config_offered(config_id, config, out);
+        let Ok(reply) = result else { return };
+        if let Some(config) = &reply.config {
+            self.on_config_offered(reply.config_id, config.clone(), out);
         }
+        self.hear_of_split(from, &reply, out);
     }
 
     /// A newer build may have one that this one cannot read, or finds invalid; stored, it would refuse the next start.
@@ -287,7 +345,8 @@ impl Core {
     }
 
     fn on_newer_config(&mut self, config: Arc<ReplSetConfig>, out: &mut Actions) {
-        let newer = config.id().is_newer_than(self.config_id()) || broken(Mutant::OlderConfigInstalled);
+        let newer = (config.id().is_newer_than(self.config_id()) && self.replaces_split(&config))
+            || broken(Mutant::OlderConfigInstalled);
         let is_ours = self.set_name.is_empty() || config.name == self.set_name;
         if !newer || !is_ours || self.is_draining() || self.is_standing() {
             return;
@@ -297,6 +356,11 @@ impl Core {
             Some(c) if c.stage == Stage::Precondition => self.drop_config_command(out),
             Some(_) => return,
             None => {}
+        }
+        self.forget_split(out);
+        // The same address is surely this node.
+        if let Some(place) = self.place_of_recipient(&config) {
+            return self.keep_split(config, place, out);
         }
         let mut change = ConfigChange::installing(config.clone(), None, None);
         // The same address under the same id is surely this node.
@@ -317,13 +381,29 @@ impl Core {
 
     pub(crate) fn on_self_located(&mut self, id: u64, index: Option<usize>, out: &mut Actions) {
         let Some(mut change) = self.change.take() else { return };
-        if change.id != id || change.stage != Stage::Locating {
+        if change.id != id || !matches!(change.stage, Stage::Locating | Stage::LocatingRecipient) {
             self.change = Some(change);
             return;
         }
         // A node without a configuration does not take one that is not about it.
         if index.is_none() && self.config.is_none() {
             return;
+        }
+        if let (Stage::LocatingRecipient, Some(place)) = (change.stage, index) {
+            return self.keep_split(change.config, place, out);
+        }
+        if let (Stage::Locating, None, Some(recipient)) =
+            (change.stage, index, &change.config.recipient_config)
+        {
+            if !self.name_is_given {
+                let config = Arc::new((**recipient).clone());
+                change.id = self.next_id();
+                change.stage = Stage::LocatingRecipient;
+                out.push(Action::LocateSelf { id: change.id, config });
+                self.change = Some(change);
+                return;
+            }
+            self.note(Note::SplitRefused { set_name: recipient.name.clone() }, out);
         }
         change.self_index = index;
         change.stage = Stage::Persisting;
@@ -337,6 +417,7 @@ impl Core {
     pub(crate) fn on_config_durable(&mut self, change: ConfigChange, ok: bool, out: &mut Actions) {
         self.change = None;
         if !ok {
+            self.stop_leaving();
             if let Some(token) = change.token {
                 let e =
                     Error::new(ErrorCode::InternalError, "the configuration could not be written to disk");
@@ -369,6 +450,12 @@ impl Core {
 
     fn install(&mut self, change: &ConfigChange, out: &mut Actions) {
         let first = self.config.is_none();
+        if !broken(Mutant::SplitOutlivesNextConfig) {
+            self.leaving = None;
+        }
+        if change.leaves {
+            self.leave_set(&change.config, out);
+        }
         self.remember_commit_point();
         self.set_name = change.config.name.clone();
         self.config = Some(change.config.clone());

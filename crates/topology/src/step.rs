@@ -69,6 +69,7 @@ impl Core {
             }
             Event::FollowerState(state) => self.on_follower_state(state, out),
             Event::Drained { term } => self.on_drained(term, out),
+            Event::DrainedToLeave { id } => self.on_drained_to_leave(id, out),
             Event::FirstEntry { term, at } => self.on_first_entry(term, at, out),
             Event::StateLockHeld { id } => self.on_state_lock_held(id, out),
             Event::Persisted(id) => self.on_persisted(id, true, out),
@@ -114,6 +115,9 @@ impl Core {
             Event::Initiate { token, config, self_index } => self.on_initiate(token, config, self_index, out),
             Event::Reconfig { token, config, self_index, force, bump } => {
                 self.on_reconfig(token, config, self_index, force, bump, out);
+            }
+            Event::Split { token, tag, set_name, replica_set_id } => {
+                self.on_split(token, &tag, &set_name, replica_set_id, out);
             }
             Event::Await(waiter) => self.on_await(waiter, out),
             Event::CancelAwait { id } => self.waiters.cancel(id),
@@ -164,6 +168,7 @@ impl Core {
         self.schedule_election();
         self.stand_if_alone(out);
         self.look_at_whole_start();
+        self.look_at_leaving(out);
     }
 
     /// Says what changed since the last time.

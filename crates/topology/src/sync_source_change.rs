@@ -21,6 +21,11 @@ impl Core {
         last_fetched: OpTime,
         out: &mut Actions,
     ) {
+        // Who has left for another set meanwhile, or was left behind, says nothing of this one (SV-SPLIT-11).
+        if self.is_of_another_set(repl) {
+            let reason = "the sync source is a member of another set";
+            return out.push(Action::ChangeSyncSource { reason });
+        }
         self.see_term(repl.term, out);
         let now = self.now;
         if let Some(id) = self.member_by_host(from).map(|m| m.id)

@@ -46,8 +46,13 @@ impl Core {
     }
 
     pub(crate) fn on_positions_received(&mut self, token: Token, update: UpdatePosition, out: &mut Actions) {
-        self.see_term(update.metadata.term, out);
-        let result = self.take_positions(&update, out);
+        let result = if self.is_of_another_set(&update.metadata) {
+            let text = "Received replSetUpdatePosition from a member of another set";
+            Err(Error::new(ErrorCode::InvalidReplicaSetConfig, text))
+        } else {
+            self.see_term(update.metadata.term, out);
+            self.take_positions(&update, out)
+        };
         out.push(Action::PositionsReply { token, result });
     }
 
@@ -61,6 +66,10 @@ impl Core {
         for entry in update.optimes.iter().filter(|e| e.member_id != me) {
             let arbiter = self.config_member(entry.member_id).is_some_and(|m| m.arbiter_only);
             let Some(data) = self.members.get_mut(&entry.member_id) else {
+                // One that has left with a split: who reports it may not know yet (SV-SPLIT-12).
+                if self.config.as_ref().is_some_and(|c| c.recipient_config.is_some()) {
+                    continue;
+                }
                 let text = format!(
                     "Received replSetUpdatePosition for node which doesn't exist in our config, memberId: MemberId({})",
                     entry.member_id

@@ -25,7 +25,10 @@ impl Core {
             out.push(Action::VoteReply { token, result: Err(e) });
             return;
         }
-        self.see_term(request.term, out);
+        // Whoever has left for a set of its own may still ask one that has not: its terms are none of this set's.
+        if request.set_name == self.set_name || broken(Mutant::TakeFromOtherSet) {
+            self.see_term(request.term, out);
+        }
         // A primary answers once it is none any more.
         if self.pending_term.is_some() {
             self.held_votes.push((token, request));

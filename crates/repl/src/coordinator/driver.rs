@@ -1,6 +1,7 @@
 //! The coordinator's tasks: one gives the core its time, the others work through the lanes of actions.
 
 use crate::coordinator::{Coordinator, Lane};
+use crate::data::Upper;
 use pando_base::mutants::{Mutant as Planted, broken as planted};
 use pando_base::{Error, limits};
 use pando_topology::{Action, Event, MemberState, Position, Positions};
@@ -148,6 +149,17 @@ impl Roles {
                 self.following = false;
                 match c.effects.drain().await {
                     Ok(()) => c.tell(Event::Drained { term }),
+                    Err(e) => c.effects.fatal("Fetched entries could not be applied", &e),
+                }
+            }
+            Action::DrainToLeave { id } => {
+                self.following = false;
+                match c.effects.drain().await {
+                    Ok(()) => {
+                        // What was applied last is told before anybody takes this node for drained.
+                        Upper::progressed(&**c);
+                        c.tell(Event::DrainedToLeave { id });
+                    }
                     Err(e) => c.effects.fatal("Fetched entries could not be applied", &e),
                 }
             }

@@ -27,6 +27,8 @@ pub trait Effects: Send + Sync + 'static {
     /// Before anybody sees that this member takes no writes any more: the write gate closes, and the positions of the data
     /// path go on from where the own log is. Who saw the change first would read them as they were a term ago.
     fn writes_end(&self);
+    /// This node has left its set for one of its own (SV-SPLIT-11); `hello` shows that set by now. Under the coordinator's lock.
+    fn joined_recipient_set(&self) {}
     /// Member state or writability changed: the write gate follows. Before it is seen where writes are taken now, and after
     /// it where they are not.
     fn state_changed(&self, change: &StateChange);

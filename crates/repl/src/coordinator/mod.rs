@@ -252,6 +252,11 @@ impl Coordinator {
                     self.effects.commit_point(p.op);
                 }
             }
+            Action::JoinedRecipientSet => {
+                self.progress.leave_set();
+                self.repl.show_core(&inner.core);
+                self.effects.joined_recipient_set();
+            }
             Action::HeartbeatReply { token, result } => inner.answers.give(token, Said::Heartbeat(result)),
             Action::VoteReply { token, result } => inner.answers.give(token, Said::Vote(result)),
             Action::PositionsReply { token, result } => inner.answers.give(token, Said::Positions(result)),

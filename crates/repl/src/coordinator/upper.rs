@@ -39,6 +39,9 @@ impl Upper for Coordinator {
             last_fetched,
         });
     }
+    fn is_of_another_set(&self, m: &Metadata) -> bool {
+        m.repl.as_ref().is_some_and(|d| self.read(|core| core.is_of_another_set(&wire::repl_metadata(d))))
+    }
     fn connection_lost(&self, host: &str) {
         let member = self
             .read(|core| core.config().and_then(|c| c.members.iter().find(|m| m.host == host).map(|m| m.id)));

@@ -139,6 +139,7 @@ impl Fetcher<'_> {
 
     async fn first_batch(&mut self, reply: &RawDoc, last: &mut OpTime) -> Result<i64, End> {
         let m = Metadata::of(reply);
+        self.check_set(&m)?;
         if let Some(q) = &m.query {
             if q.rbid != self.rbid {
                 let text = "the sync source rolled back while it was being chosen";
@@ -161,6 +162,15 @@ impl Fetcher<'_> {
         Ok(id)
     }
 
+    /// A source may leave for a set of its own while it is followed: what it writes then is none of ours (SV-SPLIT-11).
+    fn check_set(&self, m: &Metadata) -> Result<(), End> {
+        if !self.deps.upper.is_of_another_set(m) {
+            return Ok(());
+        }
+        let text = "the sync source is a member of another set";
+        Err(End::Invalid(Error::new(ErrorCode::InvalidSyncSource, text)))
+    }
+
     /// Checks a batch, hands it on, and asks whether to go on with this source.
     async fn batch(
         &mut self,
@@ -170,6 +180,7 @@ impl Fetcher<'_> {
         is_first: bool,
     ) -> Result<(), End> {
         let m = Metadata::of(reply);
+        self.check_set(&m)?;
         let cursor = reply.get("cursor").and_then(|v| v.as_doc());
         let array = cursor.and_then(|c| c.get(name)).and_then(|v| v.as_array());
         let Some(array) = array else {

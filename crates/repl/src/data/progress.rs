@@ -148,7 +148,7 @@ impl Progress {
         self.lock().applied = at;
         self.changed.0.bump();
     }
-    /// The set's commit point; never moves back (R-CP-5). True when it moved.
+    /// The set's commit point; never moves back within one set (R-CP-5). True when it moved.
     pub fn advance_committed(&self, to: Position) -> bool {
         {
             let mut s = self.lock();
@@ -159,6 +159,17 @@ impl Progress {
         }
         self.changed.0.bump();
         true
+    }
+    /// This node has left its set for another one: the commit point, and what others have told, was the old set's. How far its own log
+    /// is stays (SV-SPLIT-11).
+    pub fn leave_set(&self) {
+        {
+            let mut s = self.lock();
+            s.committed = Position::NULL;
+            s.source = None;
+            s.others.clear();
+        }
+        self.changed.0.bump();
     }
     pub fn written(&self) -> Position {
         self.lock().written
@@ -263,5 +274,16 @@ mod tests {
         let p = Progress::default();
         assert!(p.advance_committed(at(3)) && !p.advance_committed(at(2)) && !p.advance_committed(at(3)));
         assert_eq!(p.committed(), at(3));
+    }
+
+    #[test]
+    fn a_node_that_leaves_its_set_keeps_its_own_positions_only() {
+        let p = Progress::default();
+        p.reset(at(4));
+        p.set_source(Some("a:1".to_owned()));
+        assert!(p.advance_committed(at(3)));
+        p.leave_set();
+        assert_eq!((p.committed(), p.source(), p.applied()), (Position::NULL, None, at(4)));
+        assert!(p.advance_committed(at(2)));
     }
 }

@@ -20,6 +20,9 @@ pub trait Upper: Send + Sync + 'static {
     /// A reply of the source brought this (R-META-1, R-META-2).
     fn saw_metadata(&self, source: &str, m: &Metadata, last_fetched: OpTime);
 
+    /// Whether the reply came from a member of another set: one that has left ours, or that ours has left. Nothing of it is taken.
+    fn is_of_another_set(&self, m: &Metadata) -> bool;
+
     /// A connection to this member broke or was refused: it may be gone.
     fn connection_lost(&self, host: &str);
     /// Bumped when something was heard of the other members: another choice of source may be possible.

@@ -11,7 +11,8 @@
 //! | `on_become_arbiter` | forward | a member without data; once |
 //! | `on_step_up_begin` | forward | elected and drained; the first entry of the term is about to be written |
 //! | `on_step_up_complete` | forward | writes are permitted, for the first time in this term |
-//! | `on_commit_point` | forward | the set's commit point has moved on; it never moves back. Not in a set of one: there it is the end of the durable log |
+//! | `on_commit_point` | forward | the set's commit point has moved on; it never moves back within one set. Not in a set of one: there it is the end of the durable log |
+//! | `on_recipient_config_installed` | forward | this node has left its set for one of its own (SV-SPLIT-11): the commit point begins anew; under the coordinator's lock |
 //! | `on_step_down` | reverse | primary no more; only after a step-up that began, complete or not |
 //! | `on_rollback_begin` | reverse | in ROLLBACK, nothing is changed yet |
 //! | `on_rollback_end` | forward | over; own writes were taken back, or nothing was |
@@ -38,6 +39,7 @@ pub trait ReplicaSetAware: Send + Sync {
     }
     fn on_step_up_complete(&self, _term: Term) {}
     fn on_commit_point(&self, _at: OpTime) {}
+    fn on_recipient_config_installed(&self) {}
     fn on_step_down(&self) {}
     fn on_rollback_begin(&self) {}
     fn on_rollback_end(&self, _taken_back: bool) {}
@@ -118,6 +120,13 @@ impl Hooks {
             moved
         };
         self.forward(due, |s| s.on_commit_point(at));
+    }
+    pub fn recipient_config_installed(&self) {
+        let due = |t: &mut Told| {
+            t.committed = None;
+            true
+        };
+        self.forward(due, |s| s.on_recipient_config_installed());
     }
     pub fn step_down(&self) {
         self.reverse(|t| t.begun.take().is_some(), |s| s.on_step_down());

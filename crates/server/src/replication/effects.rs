@@ -131,6 +131,11 @@ impl Effects for ServerEffects {
             roles.replication.services().inspect(|s| s.hooks.commit_point(at));
         }
     }
+    fn joined_recipient_set(&self) {
+        if let Ok(roles) = self.roles() {
+            roles.replication.services().inspect(|s| s.hooks.recipient_config_installed());
+        }
+    }
     fn writes_end(&self) {
         let Ok(roles) = self.roles() else { return };
         if roles.maintenance.gate().is_open() {

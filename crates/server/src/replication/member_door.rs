@@ -83,8 +83,10 @@ impl MemberDoor {
     }
 }
 
+/// Also of those that a split lets go: they learn of it by asking, and have no place in it (SV-SPLIT-11).
 fn hosts(config: &ReplSetConfig) -> Vec<String> {
-    config.members.iter().map(|m| name_of(&m.host).to_owned()).collect()
+    let leaving = config.recipient_config.iter().flat_map(|r| &r.members);
+    config.members.iter().chain(leaving).map(|m| name_of(&m.host).to_owned()).collect()
 }
 
 impl Replication {

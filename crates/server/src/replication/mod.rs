@@ -43,6 +43,7 @@ mod rollback_stats;
 mod rollback_summary;
 mod service_host;
 mod services;
+mod shard_split;
 mod stable;
 mod state_lock;
 mod transitions;

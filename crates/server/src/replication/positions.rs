@@ -51,7 +51,8 @@ impl Replication {
     /// the node has or loses. None while it cannot be read.
     pub fn majority_read_point(&self) -> Option<(i32, Timestamp)> {
         let point = (self.progress.rbid(), self.committed());
-        self.member.is_readable().then_some(point)
+        // Without a commit point, as behind a start or in a set that was split off, nobody reads.
+        (self.member.is_readable() && !point.1.is_zero()).then_some(point)
     }
     /// What is wrong between the timestamps of this node, if anything: for the monitors of the tests. The smaller ones
     /// are read first, since all of them move on meanwhile.

@@ -60,6 +60,10 @@ pub fn position(text: &str) -> Position {
     let op = optime(text);
     Position::new(op, i64::from(op.ts.secs()) * 1000)
 }
+/// `set-id=2`: metadata of that set.
+pub fn set_id(a: &Args) -> Option<pando_bson::ObjectId> {
+    a.number("set-id").map(|n| pando_bson::ObjectId([n as u8; 12]))
+}
 /// `version,term`.
 pub fn config_id(text: &str) -> ConfigId {
     let (version, term) = text.split_once(',').expect("version,term");
@@ -123,6 +127,16 @@ pub fn config_from(a: &Args) -> ReplSetConfig {
             "version" => c.version = value.parse().expect("a version"),
             "term" => c.term = value.parse().expect("a term"),
             "chaining" => c.settings.chaining_allowed = yes,
+            "id" => {
+                c.settings.replica_set_id = Some(pando_bson::ObjectId([value.parse().expect("a byte"); 12]))
+            }
+            "split" => {
+                let (tag, name) = value.split_once(':').expect("tag:set");
+                c = split::split_config(&c, tag, name, pando_bson::ObjectId([2; 12]))
+                    .expect("a set to split");
+            }
+            // Carried on by a primary of that term.
+            "carried-in" => c.term = value.parse().expect("a term"),
             "journal" => c.write_concern_majority_journal_default = yes,
             "catchup" => c.settings.catch_up_timeout_ms = value.parse().expect("milliseconds"),
             "without" => c.members.retain(|m| m.id != node(value)),

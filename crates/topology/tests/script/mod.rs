@@ -28,6 +28,7 @@ pub struct Script {
     pub locks: Vec<u64>,
     pub located: Vec<u64>,
     pub quorum: Option<u64>,
+    pub leaving: Option<u64>,
     pub notes: bool,
     pub out: String,
 }
@@ -45,6 +46,7 @@ impl Script {
             locks: Vec::new(),
             located: Vec::new(),
             quorum: None,
+            leaving: None,
             notes: false,
             out: String::new(),
         }
@@ -78,6 +80,7 @@ impl Script {
             Action::TakeStateLock { id } => self.locks.push(*id),
             Action::LocateSelf { id, .. } => self.located.push(*id),
             Action::CheckQuorum { id, .. } => self.quorum = Some(*id),
+            Action::DrainToLeave { id } => self.leaving = Some(*id),
             _ => {}
         }
         if let Some(line) = show::action(&action, self.notes) {
@@ -146,6 +149,10 @@ impl Script {
             "drained" => {
                 let term = a.number("term").unwrap_or(self.core().term());
                 self.feed(Event::Drained { term });
+            }
+            "left-drained" => {
+                let id = self.leaving.take().expect("a drain to leave");
+                self.feed(Event::DrainedToLeave { id });
             }
             "first" => {
                 let at = position(a.word(0));
@@ -217,6 +224,11 @@ impl Script {
                 let self_index = config.members.iter().position(|m| m.host == "n0:1");
                 let force = a.flag("force");
                 self.feed(Event::Reconfig { token, config, self_index, force, bump: 10_000 });
+            }
+            "split" => {
+                let (tag, set_name) = (a.word(0).to_owned(), a.word(1).to_owned());
+                let replica_set_id = pando_bson::ObjectId([2; 12]);
+                self.feed(Event::Split { token, tag, set_name, replica_set_id });
             }
             "locate" => {
                 let id = self.located.remove(0);
@@ -433,11 +445,13 @@ impl Script {
             .collect();
         let mut metadata = self.core().metadata();
         metadata.term = a.number("term").unwrap_or(metadata.term);
+        metadata.replica_set_id = args::set_id(a).or(metadata.replica_set_id);
         self.feed(Event::PositionsReceived { token, update: UpdatePosition { optimes, metadata } });
     }
     fn fetched(&mut self, a: &Args) {
         let mut repl = self.core().metadata();
         repl.term = a.number("term").unwrap_or(repl.term);
+        repl.replica_set_id = args::set_id(a).or(repl.replica_set_id);
         repl.is_primary = a.flag("primary");
         let written = self.core().positions().written.op;
         let last_fetched = a.get("fetched").map_or(written, optime);

@@ -11,11 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Checker {
     /// Who led in each term.
     pub leaders: BTreeMap<Term, usize>,
-    pub committed: BTreeSet<(Term, u64)>,
+    /// Of each set.
+    committed: BTreeMap<String, BTreeSet<(Term, u64)>>,
     votes: BTreeMap<(usize, Term), usize>,
     asked: BTreeMap<(usize, u64), (bool, Term, usize)>,
     terms: BTreeMap<(usize, u64), Term>,
-    commit_points: BTreeMap<(usize, u64), OpTime>,
+    commit_points: BTreeMap<(usize, u64, String), OpTime>,
     pub acknowledged: Vec<OpTime>,
     pub roll_backs: u64,
 }
@@ -25,6 +26,11 @@ fn key(t: OpTime) -> (Term, u64) {
 }
 
 impl Checker {
+    /// By the set that a node is in now: what one that left it commits is its own.
+    fn committed_in(&self, n: &Node) -> BTreeSet<(Term, u64)> {
+        let set = n.core.as_ref().map_or("", |c| c.set_name());
+        self.committed.get(set).cloned().unwrap_or_default()
+    }
     pub fn observe(&mut self, nodes: &[Node], i: usize) {
         let n = &nodes[i];
         let Some(core) = &n.core else { return };
@@ -51,7 +57,7 @@ impl Checker {
     /// A new primary has every committed entry.
     pub fn on_first_entry(&mut self, nodes: &[Node], i: usize, term: Term) {
         let log: BTreeSet<(Term, u64)> = nodes[i].log.iter().map(|e| key(e.at)).collect();
-        for c in &self.committed {
+        for c in &self.committed_in(&nodes[i]) {
             assert!(
                 c.0 >= term || log.contains(c),
                 "n{i}, primary of term {term}, lacks the committed entry {c:?}"
@@ -61,7 +67,8 @@ impl Checker {
     pub fn on_commit_point(&mut self, nodes: &[Node], i: usize, at: OpTime) {
         let n = &nodes[i];
         let Some(core) = &n.core else { return };
-        let before = self.commit_points.insert((i, n.life), at);
+        let set = core.set_name().to_owned();
+        let before = self.commit_points.insert((i, n.life, set.clone()), at);
         assert!(before.is_none_or(|b| b <= at), "n{i}: its commit point went back");
         // One that still catches up learns from others.
         if !core.is_leader() || core.first_of_term().is_none() {
@@ -81,19 +88,26 @@ impl Checker {
             .count();
         assert!(held >= config.write_majority(), "n{i} committed {at:?}, which {held} disks hold");
         for e in n.log.iter().filter(|e| e.at <= at) {
-            self.committed.insert(key(e.at));
+            self.committed.entry(set.clone()).or_default().insert(key(e.at));
         }
     }
     pub fn on_acknowledged(&mut self, nodes: &[Node], i: usize, wait: u64) {
         if let Some(at) = nodes[i].waits.get(&wait) {
-            assert!(self.committed.contains(&key(*at)), "n{i} acknowledged {at:?} before it was committed");
+            assert!(
+                self.committed_in(&nodes[i]).contains(&key(*at)),
+                "n{i} acknowledged {at:?} before it was committed"
+            );
             self.acknowledged.push(*at);
         }
     }
     pub fn on_roll_back(&mut self, nodes: &[Node], i: usize, keep: usize) {
         self.roll_backs += 1;
         for e in &nodes[i].log[keep..] {
-            assert!(!self.committed.contains(&key(e.at)), "n{i} rolls back the committed entry {:?}", e.at);
+            assert!(
+                !self.committed_in(&nodes[i]).contains(&key(e.at)),
+                "n{i} rolls back the committed entry {:?}",
+                e.at
+            );
         }
     }
     /// At the end, with everyone back and quiet.

@@ -49,6 +49,8 @@ pub enum Parcel {
     Vote {
         from: usize,
         election: u64,
+        /// The receiver's number in the sender's configuration.
+        id: i64,
         request: VoteRequest,
     },
     Positions {
@@ -73,6 +75,10 @@ pub enum Parcel {
         from: usize,
         incarnation: u64,
     },
+    /// A connection to that node broke.
+    Lost {
+        to: usize,
+    },
     Wake,
     PollFetch,
 }
@@ -80,9 +86,10 @@ pub enum Parcel {
 /// Which event the answer to a heartbeat becomes.
 #[derive(Clone, Copy, Debug)]
 pub enum Answer {
-    Heartbeat(u64),
+    /// With the receiver's number in the sender's configuration.
+    Heartbeat(u64, i64),
     Config,
-    Quorum(u64),
+    Quorum(u64, i64),
 }
 
 pub struct World {
@@ -211,7 +218,11 @@ impl World {
             }
             Action::SendHeartbeat { to, seq, request, .. } => {
                 let t = index_of(&to.host);
-                if !self.send(i, t, Parcel::Heartbeat { from: i, answer: Answer::Heartbeat(seq), request }) {
+                if !self.send(
+                    i,
+                    t,
+                    Parcel::Heartbeat { from: i, answer: Answer::Heartbeat(seq, to.id), request },
+                ) {
                     let e = Event::HeartbeatReplied { from: to.id, seq, result: Err(Failure::Refused) };
                     self.post(i, 1, Parcel::Event(e));
                 }
@@ -222,11 +233,11 @@ impl World {
             }
             Action::CheckQuorum { id, to, request, .. } => {
                 let t = index_of(&to.host);
-                self.send(i, t, Parcel::Heartbeat { from: i, answer: Answer::Quorum(id), request });
+                self.send(i, t, Parcel::Heartbeat { from: i, answer: Answer::Quorum(id, to.id), request });
             }
             Action::SendVoteRequest { to, election, request, .. } => {
                 let t = index_of(&to.host);
-                if !self.send(i, t, Parcel::Vote { from: i, election, request }) {
+                if !self.send(i, t, Parcel::Vote { from: i, election, id: to.id, request }) {
                     let e = Event::VoteReplied { from: to.id, election, result: Err(Failure::Refused) };
                     self.post(i, 1, Parcel::Event(e));
                 }
@@ -252,13 +263,12 @@ impl World {
         match action {
             Action::HeartbeatReply { token, result } => self.answer_heartbeat(i, token, result),
             Action::VoteReply { token, result } => {
-                let Some((from, election)) = self.nodes[i].vote_tokens.remove(&token) else { return };
+                let Some((from, election, id)) = self.nodes[i].vote_tokens.remove(&token) else { return };
                 if let Ok(reply) = &result {
                     self.checker.on_vote_told(&self.nodes, i, token, reply);
                 }
                 let result: Result<VoteReply, Failure> =
                     result.map_err(|e| Failure::Answer(e.code, e.message.to_string()));
-                let id = i as i64;
                 self.send(i, from, Parcel::Event(Event::VoteReplied { from: id, election, result }));
             }
             Action::Drain { term } => {
@@ -266,6 +276,12 @@ impl World {
                 self.nodes[i].fetching = None;
                 self.post(i, delay, Parcel::Event(Event::Drained { term }));
             }
+            Action::DrainToLeave { id } => {
+                let delay = 1 + self.rng.below(5) as Millis;
+                self.nodes[i].fetching = None;
+                self.post(i, delay, Parcel::Event(Event::DrainedToLeave { id }));
+            }
+            Action::JoinedRecipientSet => self.nodes[i].left = Some(self.nodes[i].top()),
             Action::BecomeWritable { term } => {
                 let at = self.nodes[i].append(self.now, term);
                 self.checker.on_first_entry(&self.nodes, i, term);
@@ -304,11 +320,10 @@ impl World {
     fn answer_heartbeat(&mut self, i: usize, token: u64, result: Result<HeartbeatReply, pando_base::Error>) {
         let Some((from, answer)) = self.nodes[i].heartbeat_tokens.remove(&token) else { return };
         let result = result.map_err(|e| Failure::Answer(e.code, e.message.to_string()));
-        let id = i as i64;
         let event = match answer {
-            Answer::Heartbeat(seq) => Event::HeartbeatReplied { from: id, seq, result },
+            Answer::Heartbeat(seq, id) => Event::HeartbeatReplied { from: id, seq, result },
             Answer::Config => Event::ConfigFetched { from: host(i).as_str().into(), result },
-            Answer::Quorum(q) => Event::QuorumReplied { id: q, from: id, result },
+            Answer::Quorum(q, id) => Event::QuorumReplied { id: q, from: id, result },
         };
         self.send(i, from, Parcel::Event(event));
     }
@@ -379,9 +394,9 @@ impl World {
                 self.nodes[i].heartbeat_tokens.insert(token, (from, answer));
                 self.feed(i, Event::Heartbeat { token, request });
             }
-            Parcel::Vote { from, election, request } => {
+            Parcel::Vote { from, election, id, request } => {
                 let token = self.nodes[i].token();
-                self.nodes[i].vote_tokens.insert(token, (from, election));
+                self.nodes[i].vote_tokens.insert(token, (from, election, id));
                 self.checker.on_vote_asked(i, token, &request);
                 self.feed(i, Event::VoteRequested { token, request });
             }
@@ -389,6 +404,7 @@ impl World {
                 let token = self.nodes[i].token();
                 self.feed(i, Event::PositionsReceived { token, update });
             }
+            Parcel::Lost { to } => self.lost(i, to),
             other => self.deliver_fetch(i, other),
         }
     }
@@ -409,6 +425,11 @@ impl World {
                     return;
                 }
                 self.nodes[i].fetch_open = false;
+                // Before anything of it is taken, as the fetcher does.
+                if self.nodes[i].core.as_ref().is_some_and(|c| c.is_of_another_set(&repl)) {
+                    self.nodes[i].fetching = None;
+                    return;
+                }
                 let mine = self.nodes[i].top();
                 // The first entry must be this node's newest one: else the logs have parted (R-FETCH-5).
                 if !mine.is_null() && first != Some(mine) {
@@ -443,11 +464,20 @@ impl World {
                 if self.nodes[i].fetching == Some(from) && self.nodes[i].incarnation == incarnation {
                     self.nodes[i].fetching = None;
                     self.nodes[i].fetch_open = false;
-                    self.feed(i, Event::ConnectionLost { to: from as i64 });
+                    self.lost(i, from);
                     self.feed(i, Event::SyncSourceChosen(None));
                 }
             }
             _ => {}
+        }
+    }
+
+    /// A connection of `i` to another node broke.
+    fn lost(&mut self, i: usize, to: usize) {
+        let core = self.nodes[i].core.as_ref();
+        let member = core.and_then(|c| c.config()?.members.iter().find(|m| m.host == host(to)));
+        if let Some(to) = member.map(|m| m.id) {
+            self.feed(i, Event::ConnectionLost { to });
         }
     }
 
@@ -549,7 +579,7 @@ impl World {
         for other in 0..self.nodes.len() {
             let copies = self.nodes[other].fetching == Some(i);
             if other != i && copies && self.nodes[other].alive && !self.cut.contains(&(i, other)) {
-                self.post(other, 1, Parcel::Event(Event::ConnectionLost { to: i as i64 }));
+                self.post(other, 1, Parcel::Lost { to: i });
             }
         }
     }

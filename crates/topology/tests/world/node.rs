@@ -44,10 +44,12 @@ pub struct Node {
     pub wake_at: Option<Millis>,
     tokens: u64,
     pub heartbeat_tokens: BTreeMap<u64, (usize, Answer)>,
-    pub vote_tokens: BTreeMap<u64, (usize, u64)>,
+    pub vote_tokens: BTreeMap<u64, (usize, u64, i64)>,
     pub waits: BTreeMap<u64, OpTime>,
     pub replies: BTreeMap<u64, Result<CommandReply, i32>>,
     pub states: Vec<(Millis, StateChange)>,
+    /// Where its log ended when it left for a set of its own.
+    pub left: Option<OpTime>,
     /// Its clock is off by so much, and runs so many thousandths too fast.
     offset: Millis,
     drift: Millis,
@@ -82,6 +84,7 @@ impl Node {
             waits: BTreeMap::new(),
             replies: BTreeMap::new(),
             states: Vec::new(),
+            left: None,
             offset: rng.below(2000) as Millis - 1000,
             drift: rng.below(5) as Millis - 2,
         };
@@ -95,7 +98,8 @@ impl Node {
             (c, index)
         });
         self.core = Some(Core::new(Boot {
-            set_name: Some("rs".to_owned()),
+            // Of its configuration: it may leave for another set.
+            set_name: None,
             config,
             last_vote: self.disk_vote,
             positions: self.positions(0),
