@@ -239,11 +239,12 @@ codes! {
     314 ObjectIsBusy CURSOR_INVALIDATED;
     315 TooStaleToSyncFromSource 0;
     319 MovePrimaryInProgress 0;
-    321 TenantMigrationCommitted TRANSIENT_IN_TXN;
+    320 TenantMigrationConflict ENDS_COMMAND;
+    321 TenantMigrationCommitted TRANSIENT_IN_TXN | ENDS_COMMAND;
     322 APIVersionError 0;
     323 APIStrictError 0;
     324 APIDeprecationError 0;
-    325 TenantMigrationAborted TRANSIENT_IN_TXN;
+    325 TenantMigrationAborted TRANSIENT_IN_TXN | ENDS_COMMAND;
     326 OplogQueryMinTsMissing 0;
     327 NoSuchTenantMigration 0;
     329 TenantMigrationInProgress 0;
@@ -271,6 +272,7 @@ codes! {
     361 CollectionUUIDMismatch 0;
     363 RetryableTransactionInProgress 0;
     365 TemporarilyUnavailable 0;
+    367 ResumeTenantChangeStream RESUMABLE;
     370 CannotDropShardKeyIndex 0;
     371 UserWritesBlocked 0;
     376 ChangeStreamNotEnabled 0;

@@ -17,6 +17,7 @@ pub mod patience;
 pub mod redaction;
 pub mod session_id;
 pub mod sync;
+pub mod tenant;
 pub mod time;
 pub mod uuid;
 
@@ -25,5 +26,6 @@ pub use error::{Error, Result};
 pub use hash::{HashMap, HashSet};
 pub use ns::{DbName, Namespace};
 pub use session_id::SessionId;
+pub use tenant::TenantId;
 pub use time::{Millis, OpTime, Term, Timestamp, is_credible_term};
 pub use uuid::Uuid;

@@ -466,11 +466,6 @@ pub const SHUTDOWN_DRAIN_SECS_MAX: u64 = 15;
 pub const REPLSET_VOTING_MEMBERS_MAX: usize = 7;
 /// A term that another member names may be so far above the own: elections of centuries, and far from the end of the numbers.
 pub const TERM_LEAP_MAX: crate::Term = 1 << 32;
-/// The terms of a set that has left another one begin so far above those of the other (SV-SPLIT-9): members leave one after the other, and
-/// no entry of the old set that the last of them still fetches may carry a term in which the new set has elected somebody.
-pub const SPLIT_TERMS_AHEAD: crate::Term = 1000;
-/// A set that splits off has at least so many members (SV-SPLIT-1).
-pub const SPLIT_RECIPIENTS_MIN: usize = 3;
 /// No term is ever larger: whoever reaches it elects nobody any more.
 pub const TERM_MAX: crate::Term = 1 << 62;
 /// Versions of configurations end here (MongoDB's bound).

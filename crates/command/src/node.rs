@@ -102,6 +102,19 @@ pub trait Node: Send + Sync + Sized + 'static {
     fn await_read_concern<'a>(&'a self, _ctx: &'a OpCtx) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Ok(()) })
     }
+    /// Waits until a tenant's data may be looked at here, behind the read concern; `None` where nobody has to.
+    fn await_access<'a>(
+        &'a self,
+        _ctx: &'a OpCtx,
+        _flags: Flags,
+        _req: &'a Request<'a>,
+    ) -> Option<BoxFuture<'a, Result<()>>> {
+        None
+    }
+    /// Whether what a command has read holds, now that it is done.
+    fn check_afterwards(&self, _ctx: &OpCtx, _req: &Request<'_>) -> Result<()> {
+        Ok(())
+    }
     /// The write concern that applies when the client gave none (or gave no `w`).
     fn default_write_concern(&self) -> WriteConcern;
     /// The cluster-wide default for reads, where one was set.

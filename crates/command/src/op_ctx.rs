@@ -379,7 +379,7 @@ impl OpCtx {
             None => Ok(()),
         }
     }
-    pub(crate) fn is_change_stream(&self) -> bool {
+    pub fn is_change_stream(&self) -> bool {
         self.change_stream.load(Relaxed)
     }
 }

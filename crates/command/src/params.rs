@@ -168,6 +168,8 @@ params! {
     rollbackTimeLimitSecs BOTH Int(86_400, 1, MAX32);
     scramIterationCount BOTH Int(10_000, 5_000, MAX32);
     scramSHA256IterationCount BOTH Int(15_000, 5_000, MAX32);
+    shardSplitGarbageCollectionDelayMS BOTH Int(900_000, 0, MAX32);
+    shardSplitTimeoutMS BOTH Int(3_600_000, 1, MAX32);
     shutdownTimeoutMillisForSignaledShutdown BOTH Int(15_000, 0, MAX32);
     slowOpSampleRate NEVER Double(1.0, 0.0, 1.0);
     slowOpThresholdMs NEVER Int(100, ANY32, MAX32);

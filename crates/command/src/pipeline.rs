@@ -331,7 +331,7 @@ async fn execute<S: Node>(
     } else if ctx.args.read_concern.may_wait() && ctx.args.late.is_none() {
         node.await_read_concern(ctx).await?;
     }
-    let mut result = handle(handler, node, ctx, req).await;
+    let mut result = handle(handler, node, ctx, spec.flags, req).await;
     if in_txn {
         if let Ok(reply) = &mut result {
             node.append_of_transaction(ctx, &mut reply.body);
@@ -356,8 +356,17 @@ async fn execute<S: Node>(
 }
 
 /// Runs the handler until the node has nothing to wait for and try again.
-async fn handle<S: Node>(handler: Handler<S>, node: &S, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+async fn handle<S: Node>(
+    handler: Handler<S>,
+    node: &S,
+    ctx: &OpCtx,
+    flags: Flags,
+    req: Request<'_>,
+) -> Result<Reply> {
     ctx.check_interrupt()?;
+    if let Some(access) = node.await_access(ctx, flags, &req) {
+        access.await?;
+    }
     loop {
         let attempt = node.attempt(ctx);
         let result = handler(node, ctx, req).await;
@@ -366,7 +375,7 @@ async fn handle<S: Node>(handler: Handler<S>, node: &S, ctx: &OpCtx, req: Reques
         }
         let again = result.as_ref().err().and_then(|e| node.try_again(ctx, attempt, e));
         match again {
-            None => return result,
+            None => return node.check_afterwards(ctx, &req).and(result),
             Some(ready) => ready.await?,
         }
     }

@@ -139,7 +139,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_shardsvrValidateShardKeyCandidate" [] (WRITE) - [S] (internal) "sharding";
     "_transferMods" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "abortReshardCollection" [] (ADMIN_ONLY) - [R] (login) "sharding";
-    "abortShardSplit" [] (ADMIN_ONLY) - [D] (internal) "serverless";
+    "abortShardSplit" [] (ADMIN_ONLY | WRITE_CONCERN) - [D] (cluster RunTenantMigration) "Calls a shard split off.";
     "abortTransaction" [] (ADMIN_ONLY | IN_TXN | WRITE_CONCERN | NAMES_NOTHING | ARGS_FIRST) v1 [D R] (login) "Ends a transaction without a trace.";
     "addShard" [] (ADMIN_ONLY) - [R] (cluster AddShard) "Makes a replica set a shard.";
     "addShardToZone" [] (ADMIN_ONLY) - [R] (by_args) "Lets a shard hold a zone's ranges.";
@@ -176,7 +176,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "collMod" [] (WRITE) v1 [D R] (by_args) "Changes options of a collection, view or index.";
     "collStats" ["collstats"] (READ | SECONDARY_OK) - [D R] (collection CollStats) "Sizes and counts of a collection.";
     "commitReshardCollection" [] (ADMIN_ONLY) - [R] (login) "sharding";
-    "commitShardSplit" [] (ADMIN_ONLY) - [D] (internal) "serverless";
+    "commitShardSplit" [] (ADMIN_ONLY | WRITE_CONCERN) - [D] (cluster RunTenantMigration) "Makes hidden members of a set a set of their own, which owns some of its tenants.";
     "commitTransaction" [] (ADMIN_ONLY | IN_TXN | WRITE_CONCERN | NAMES_NOTHING | ARGS_FIRST) v1 [D R] (login) "Makes a transaction's writes take place.";
     "compact" [] (SECONDARY_OK) - [D] (collection Compact) "Rewrites tables to give space back.";
     "compactStructuredEncryptionData" [] (NONE) - [D R] (collection CompactStructuredEncryptionData) "other";
@@ -225,7 +225,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "find" [] (READ | SECONDARY_OPT_IN | IN_TXN | READ_CONCERN | OWN_OPCOUNTER) v1 [D R] (collection Find) "Queries a collection.";
     "findAndModify" ["findandmodify"] (WRITE | IN_TXN | RETRYABLE | ARGS_FIRST) v1 [D R] (by_args) "Changes one document and returns it.";
     "flushRouterConfig" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster FlushRouterConfig) "Refused: not part of a sharded cluster.";
-    "forgetShardSplit" [] (ADMIN_ONLY) - [D] (internal) "serverless";
+    "forgetShardSplit" [] (ADMIN_ONLY | WRITE_CONCERN) - [D] (cluster RunTenantMigration) "Lets what is kept of a shard split go.";
     "fsync" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster Fsync) "Writes everything to disk; can lock writes out.";
     "fsyncUnlock" [] (ADMIN_ONLY | SECONDARY_OK) - [D R] (cluster Unlock) "Lets writes in again.";
     "getAuditConfig" [] (ADMIN_ONLY | SECONDARY_OK | NAMES_NOTHING) - [D R] (cluster AuditConfigure) "The audit log at runtime.";

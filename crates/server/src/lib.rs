@@ -47,6 +47,7 @@ mod sessions;
 mod settings;
 mod sharding;
 mod statistics;
+mod tenants;
 mod timeseries;
 mod transaction;
 mod upkeep;

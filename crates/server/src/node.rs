@@ -92,7 +92,19 @@ impl Node for Server {
         attempt: Attempt,
         error: &Error,
     ) -> Option<BoxFuture<'a, Result<()>>> {
-        self.access.after_decision(ctx, attempt, error)
+        let of_tenant = self.tenants.as_ref().and_then(|tenants| tenants.after_decision(ctx, error));
+        of_tenant.or_else(|| self.access.after_decision(ctx, attempt, error))
+    }
+    fn await_access<'a>(
+        &'a self,
+        ctx: &'a OpCtx,
+        flags: Flags,
+        req: &'a Request<'a>,
+    ) -> Option<BoxFuture<'a, Result<()>>> {
+        self.tenants.as_ref()?.await_access(ctx, flags, req)
+    }
+    fn check_afterwards(&self, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
+        self.tenants.as_ref().map_or(Ok(()), |tenants| tenants.check_afterwards(ctx, req))
     }
     fn learn<'a>(&'a self, ctx: &'a OpCtx) -> BoxFuture<'a, ()> {
         Box::pin(async move {

@@ -10,6 +10,7 @@ use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
 use crate::sharding::Sharding;
 use crate::statistics::Statistics;
+use crate::tenants::Tenants;
 use crate::upkeep::Upkeep;
 use crate::upkeep::repair::Repair;
 use pando_access::Access;
@@ -39,6 +40,8 @@ pub struct Server {
     pub(crate) statistics: Statistics,
     /// Where this is a shard, or may become one.
     pub(crate) sharding: Option<Arc<Sharding>>,
+    /// Where this was started with `--serverless`.
+    pub(crate) tenants: Option<Arc<Tenants>>,
     pub lifecycle: Arc<Lifecycle>,
 }
 

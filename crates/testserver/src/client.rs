@@ -57,6 +57,24 @@ impl Client {
         self.send_sections(&raw, &more, 0).await;
         Document::from(&*self.receive().await)
     }
+    /// The same where the server may end meanwhile: `None` then.
+    pub async fn try_run(&mut self, command: Document) -> Option<Document> {
+        let raw = self.with_db(command);
+        self.next_id += 1;
+        let mut out = Vec::with_capacity(raw.as_bytes().len() + 21);
+        for n in [raw.as_bytes().len() as i32 + 21, self.next_id, 0, OP_MSG, 0] {
+            out.extend_from_slice(&n.to_le_bytes());
+        }
+        out.push(0);
+        out.extend_from_slice(raw.as_bytes());
+        self.stream.write_all(&out).await.ok()?;
+        let mut header = [0; 16];
+        self.stream.read_exact(&mut header).await.ok()?;
+        let len = i32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
+        let mut rest = vec![0; len.checked_sub(16)?];
+        self.stream.read_exact(&mut rest).await.ok()?;
+        Some(Document::from(RawDoc::trusted(rest.get(5..)?)))
+    }
     /// Reads one reply.
     pub async fn receive(&mut self) -> DocBuf {
         let mut head = [0; 16];

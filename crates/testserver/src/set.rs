@@ -116,6 +116,9 @@ impl Set {
     fn running(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.members.len()).filter(|i| self.members[*i].running.is_some())
     }
+    pub fn runs(&self, i: usize) -> bool {
+        self.members[i].running.is_some()
+    }
     /// Waits for a writable primary.
     pub async fn primary(&self) -> usize {
         let begun = Instant::now();

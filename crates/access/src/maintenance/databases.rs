@@ -28,6 +28,10 @@ impl Maintenance {
         self.catalog.lock_counts()
     }
     /// The collections of a database, views left out.
+    /// All that are there.
+    pub fn databases(&self) -> Vec<String> {
+        self.catalog.snapshot().databases()
+    }
     pub fn names_in_database(&self, db: &str) -> Vec<Namespace> {
         self.catalog.names_in_database(db)
     }

@@ -249,6 +249,7 @@ impl WriteUnit {
         }
         let groups = groups_of(&collected.ops)?;
         let slots = self.catalog.storage().log().reserve(groups.len());
+        self.ask_whether_it_may_commit(&collected)?;
         let at = slots.last_ts();
         let mut published = Vec::with_capacity(created.len());
         for coll in created {
@@ -286,6 +287,10 @@ impl WriteUnit {
             self.log_chain(slot, &chain, &o);
         }
     }
+    /// Behind its slots: whoever forbids it from now on is behind them, too.
+    fn ask_whether_it_may_commit(&self, collected: &Collected) -> Result<()> {
+        self.observers().iter().try_for_each(|o| o.committing(&collected.ops))
+    }
     pub(crate) fn made_collections(&self) -> bool {
         self.collected().is_some_and(|c| !c.created.is_empty())
     }
@@ -298,6 +303,7 @@ impl WriteUnit {
         let collected = std::mem::take(self.collected_mut()?);
         let groups = groups_of(&collected.ops)?;
         let slots = self.catalog.storage().log().reserve(groups.len());
+        self.ask_whether_it_may_commit(&collected)?;
         self.log_groups(slots, groups, lsid, number, true);
         let (unit, last) = self.prepare()?;
         Ok((unit, last, TxnWrites::of(&collected.ended())))

@@ -108,6 +108,11 @@ pub trait OpObserver: Send + Sync {
         Ok(())
     }
 
+    /// A transaction that commits, or prepares, has its slots of the log; its operations as their entry tells them. An error ends it.
+    fn committing(&self, _operations: &[DocBuf]) -> Result<()> {
+        Ok(())
+    }
+
     /// Whether it is told of `prepared`, `committed` and `aborted`. What nobody wants to know is not put together.
     fn watches_transactions(&self) -> bool {
         false

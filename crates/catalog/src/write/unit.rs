@@ -169,6 +169,10 @@ impl WriteUnit {
     pub fn knows_database(&self, db: &str) -> bool {
         !self.catalog.snapshot().collections(db).is_empty()
     }
+    /// Its writes have no timestamps before it commits, and are asked about then.
+    pub fn is_transaction(&self) -> bool {
+        self.collected().is_some()
+    }
     pub fn is_local(&self) -> bool {
         matches!(self.journal, Journal::Local)
     }

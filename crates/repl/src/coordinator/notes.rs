@@ -109,28 +109,28 @@ fn log_split(log: &Log, note: &Note) {
     match note {
         Note::SplitHeard { id, set_name } => {
             let text = "A configuration has this member leave for a set of its own; it waits for a majority of the others to have it";
-            log.info(Component::Repl, 9100080, text, |a| {
+            log.info(Component::Repl, 9100084, text, |a| {
                 a.show("config", id).str("recipientSetName", set_name);
             });
         }
         Note::SplitForgotten { id } => {
             let text =
                 "A newer configuration takes the place of the one by which this member would have left";
-            log.info(Component::Repl, 9100081, text, |a| {
+            log.info(Component::Repl, 9100085, text, |a| {
                 a.show("config", id);
             });
         }
         Note::SetLeft { set_name } => {
             let text =
                 "This member has left its set for one of its own; nothing of the old set is taken any more";
-            log.info(Component::Repl, 9100082, text, |a| {
+            log.info(Component::Repl, 9100086, text, |a| {
                 a.str("setName", set_name);
             });
         }
         Note::SplitRefused { set_name } => {
             let text = "A configuration has this member leave for another set, but it runs with --replSet and not with --serverless; \
                         it is in no set now";
-            log.warn(Component::Repl, 9100083, text, |a| {
+            log.warn(Component::Repl, 9100087, text, |a| {
                 a.str("recipientSetName", set_name);
             });
         }

@@ -81,6 +81,8 @@ pub struct Instance {
     /// The last checkpoint.
     durable: Mutex<DocBuf>,
     nudges: AtomicU64,
+    /// Somebody wants it to end.
+    aborted: OnceLock<Error>,
     changed: Notify,
     ended: OnceLock<Result<DocBuf>>,
 }
@@ -94,6 +96,7 @@ impl Instance {
             id: b.finish(),
             durable: Mutex::new(state.to_buf()),
             nudges: AtomicU64::new(0),
+            aborted: OnceLock::new(),
             changed: Notify::new(),
             ended: OnceLock::new(),
         })
@@ -123,6 +126,20 @@ impl Instance {
     pub fn nudge(&self) {
         self.nudges.fetch_add(1, SeqCst);
         self.changed.bump();
+    }
+    /// Somebody wants it to end, for that reason; the workflow decides. Only the first word counts.
+    pub fn abort(&self, why: Error) {
+        let _ = self.aborted.set(why);
+        self.changed.bump();
+    }
+    async fn told_to_end(&self) -> Error {
+        loop {
+            let seen = self.changed.version();
+            if let Some(why) = self.aborted.get() {
+                return why.clone();
+            }
+            self.changed.changed(seen).await;
+        }
     }
     /// Returns when what was checkpointed last looks so, or, with false, when it has ended before.
     pub async fn when(&self, looks_so: impl Fn(&RawDoc) -> bool) -> bool {
@@ -261,8 +278,8 @@ impl Host {
             stop: &stop,
             held: Mutex::new(held),
         };
-        let nobody = Box::pin(std::future::pending());
-        let end = stop.unless_asked(drive(&self.env, &hands, running, nobody)).await;
+        let told = Box::pin(instance.told_to_end());
+        let end = stop.unless_asked(drive(&self.env, &hands, running, told)).await;
         drop(hands);
         let result = match end {
             Some(End::Result(result)) => result,

@@ -86,6 +86,7 @@ mod session_records;
 mod sessions;
 mod set_feature_compatibility_version;
 mod set_parameter;
+mod shard_split;
 mod sharding_state;
 mod shardsvr;
 mod shutdown;
@@ -189,6 +190,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "_keptSessions" => session_records::run;
     "_openBackup" => backup::open;
     "_readBackup" => backup::read;
+    "abortShardSplit" => shard_split::abort::run;
     "abortTransaction" => transactions::abort;
     "aggregate" => aggregate::run;
     "appendOplogNote" => repl_set_admin::append_note;
@@ -202,6 +204,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "cloneCollectionAsCapped" => convert_to_capped::clone;
     "collMod" => coll_mod::run;
     "collStats" => coll_stats::run;
+    "commitShardSplit" => shard_split::commit::run;
     "commitTransaction" => transactions::commit;
     "compact" => compact::run;
     "configureFailPoint" => configure_fail_point::run;
@@ -242,6 +245,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "find" => find::run;
     "findAndModify" => find_and_modify::run;
     "flushRouterConfig" => sharding_state::not_enabled;
+    "forgetShardSplit" => shard_split::forget::run;
     "fsync" => fsync::lock;
     "fsyncUnlock" => fsync::unlock;
     "getClusterParameter" => cluster_parameter::get;

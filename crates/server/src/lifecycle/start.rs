@@ -25,6 +25,8 @@ use crate::sharding::sections::SectionObserver;
 use crate::sharding::{OwnSteps, Sharding};
 use crate::statistics::Statistics;
 use crate::statistics::operations::Operations;
+use crate::tenants::Tenants;
+use crate::tenants::observer::TenantObserver;
 use crate::timeseries::OpenBuckets;
 use crate::transaction::Transactions;
 use crate::upkeep::Upkeep;
@@ -73,6 +75,9 @@ impl Server {
             sharding.take_steps(own_steps(&server));
             sharding.remember_identity(&server.access.internal_collections())?;
             sharding.read_sections(&server.access.internal_collections())?;
+        }
+        if let Some(tenants) = &server.tenants {
+            maintenance.add_observer(Arc::new(TenantObserver(tenants.clone())));
         }
         if let Some(config_server) = &server.config_server {
             let weak = Arc::downgrade(config_server);
@@ -154,6 +159,7 @@ impl Server {
                 role_changes.config.cluster_auth.clone(),
                 role_changes.config.certificates.clone(),
             ),
+            tenants: role_changes.tenants.clone(),
             lifecycle: role_changes.lifecycle.clone(),
         })
     }
@@ -220,6 +226,8 @@ fn role_changes(
         lifecycle.clone(),
         env.clone(),
     ));
+    let tenants = || Arc::new(Tenants::new(internal.clone(), replication.member.clone()));
+    let tenants = config.serverless.then(tenants);
     let config_server = ConfigServer::new(&config, &internal, &replication, &sessions, &settings);
     Arc::new(RoleChanges {
         env,
@@ -236,6 +244,7 @@ fn role_changes(
         index_builds,
         config_server,
         sharding: sharding.clone(),
+        tenants,
     })
 }
 

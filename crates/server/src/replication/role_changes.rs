@@ -7,6 +7,7 @@ use crate::lifecycle::Lifecycle;
 use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
 use crate::sharding::Sharding;
+use crate::tenants::Tenants;
 use crate::upkeep::index_builds::IndexBuildsCoordinator;
 use pando_access::InternalCollections;
 use pando_access::Maintenance;
@@ -33,4 +34,5 @@ pub(crate) struct RoleChanges {
     pub(crate) index_builds: Arc<IndexBuildsCoordinator>,
     pub(crate) config_server: Option<Arc<ConfigServer>>,
     pub(crate) sharding: Option<Arc<Sharding>>,
+    pub(crate) tenants: Option<Arc<Tenants>>,
 }

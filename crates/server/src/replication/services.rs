@@ -6,12 +6,14 @@
 //! | `transitions` | step-up: figures of the change, and of what was fetched since the election |
 //! | `transactions` | step-up: transactions of earlier terms without an end are over; what is prepared holds its locks; step-down: no longer |
 //! | `criticalSections` | at the start, with the first copy, step-up, rollback: what the collection of sections says is what the door goes by |
+//! | `accessBlockers` | at the start, with the first copy, in a set of its own, step-up, rollback: what the state documents say is what tenants may do; commit point: a decision holds; step-down: nothing holds that no document says |
 //! | `housekeeping` | step-up: a new primary's debts to earlier ones; rollback: what is kept in memory of documents is read again |
 //! | `workflows` | step-up: they go on where their documents say; step-down, shutdown: they end here |
 
 use super::Replication;
 use super::role_changes::RoleChanges;
 use super::service_host::Services;
+use crate::tenants::{Tenants, split_steps};
 use crate::workflows::data::WorkflowData;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, limits};
 use pando_bson::DocBuf;
@@ -20,7 +22,7 @@ use pando_repl::services::{Guard, Hooks, Host, ReplicaSetAware, Service, Store};
 use pando_routing::ShardId;
 use pando_storage::ReadAt;
 use pando_workflows::{Level, LocalWrite, Query, Resource, Restore, Section, Target, configsvr, ddl, demo};
-use pando_workflows::{delete_range, migration, move_range, receive_range};
+use pando_workflows::{delete_range, migration, move_range, receive_range, shard_split};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -58,7 +60,14 @@ impl Services {
             options: configsvr::options,
         };
         let of_config_servers = roles.config_server.is_some().then_some(of_config_servers);
-        let all = [demo].into_iter().chain(of_shards).chain(of_config_servers).collect();
+        let of_tenants = Service {
+            name: shard_split::SERVICE,
+            ns: shard_split::collection(),
+            restore: shard_split::restore,
+            options: shard_split::options,
+        };
+        let of_tenants = roles.tenants.is_some().then_some(of_tenants);
+        let all = [demo].into_iter().chain(of_shards).chain(of_config_servers).chain(of_tenants).collect();
         let host = Host::new(roles.env.clone(), Arc::new(Documents(weak())), all);
         let hooks = Hooks::new(in_order(weak(), host.clone()));
         Services { hooks, host }
@@ -71,6 +80,7 @@ fn in_order(roles: Weak<RoleChanges>, host: Arc<dyn ReplicaSetAware>) -> Vec<Arc
         Arc::new(Transitions(roles.clone())),
         Arc::new(Transactions(roles.clone())),
         Arc::new(CriticalSections(roles.clone())),
+        Arc::new(AccessBlockers(roles.clone())),
         Arc::new(Housekeeping(roles)),
         host,
     ]
@@ -146,6 +156,56 @@ impl ReplicaSetAware for CriticalSections {
     }
 }
 
+/// What tenants may do is what the state documents say, on every member and at every time (SV-MTAB-10).
+struct AccessBlockers(Weak<RoleChanges>);
+
+impl AccessBlockers {
+    fn tenants(&self) -> Option<Arc<Tenants>> {
+        self.0.upgrade()?.tenants.clone()
+    }
+    fn must_read(&self) {
+        if let Some(Err(e)) = self.tenants().map(|tenants| tenants.read_documents())
+            && let Some(roles) = self.0.upgrade()
+        {
+            roles.lifecycle.fatal("The state documents of tenants' operations could not be read", &e.message);
+        }
+    }
+}
+
+impl ReplicaSetAware for AccessBlockers {
+    fn name(&self) -> &'static str {
+        "accessBlockers"
+    }
+    fn on_startup_recovery_complete(&self) {
+        self.must_read();
+    }
+    fn on_initial_data_available(&self) {
+        self.must_read();
+    }
+    fn on_step_up_begin(&self, _: Term) -> Result<()> {
+        self.tenants().map_or(Ok(()), |tenants| tenants.read_documents())
+    }
+    fn on_commit_point(&self, at: OpTime) {
+        if let Some(tenants) = self.tenants() {
+            tenants.blockers.commit_point(at);
+        }
+    }
+    /// Its tenants are this set's now.
+    fn on_recipient_config_installed(&self) {
+        self.must_read();
+    }
+    fn on_step_down(&self) {
+        if let Some(tenants) = self.tenants() {
+            tenants.blockers.step_down();
+        }
+    }
+    fn on_rollback_end(&self, taken_back: bool) {
+        if taken_back {
+            self.must_read();
+        }
+    }
+}
+
 /// What a new primary owes to earlier ones once writes are permitted, and what a change of role leaves to do.
 struct Housekeeping(Weak<RoleChanges>);
 
@@ -162,6 +222,9 @@ impl ReplicaSetAware for Housekeeping {
                 roles.index_builds.make_entries().await?;
                 roles.maintenance.resume_builds().await?;
                 roles.replication.make_cluster_time_keys().await?;
+                if let Some(tenants) = &roles.tenants {
+                    tenants.remove_those_of_donor().await?;
+                }
                 match &roles.config_server {
                     Some(config_server) => config_server.step_up().await,
                     None => Ok(()),
@@ -229,6 +292,9 @@ impl Store for Documents {
         if *ns == migration::deletions() {
             all.retain(|task| !migration::is_pending(task));
         }
+        if let Some(tenants) = self.roles()?.tenants.as_ref().filter(|_| *ns == shard_split::collection()) {
+            all.retain(|doc| !tenants.is_of_donor(doc));
+        }
         Ok(all)
     }
     fn first_of_term_committed(&self) -> BoxFuture<'_, Result<()>> {
@@ -288,6 +354,9 @@ impl Store for Documents {
                     let reply = sharding.cluster()?.on_config(body).await?;
                     sharding.keep_times(&self.data()?.internal).await?;
                     Ok(reply)
+                }
+                Target::Own if service == shard_split::SERVICE => {
+                    split_steps::run(&*self.roles()?, body).await
                 }
                 Target::Own => sharding()?.own_step(body).await,
             }

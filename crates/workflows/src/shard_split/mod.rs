@@ -155,6 +155,19 @@ pub fn options(state: &RawDoc) -> DocBuf {
     }
     b.finish()
 }
+/// What a state says of the decision: `None` where there is none yet, why not where it was aborted.
+pub fn decided(state: &RawDoc) -> Option<Result<()>> {
+    let split = ShardSplit::of(state).ok().filter(|split| split.phase.is_decided())?;
+    Some(split.why.map_or(Ok(()), |(code, text)| Err(Error::new(code, text))))
+}
+/// Somebody has said that it may be forgotten.
+pub fn is_forgotten(state: &RawDoc) -> bool {
+    ShardSplit::of(state).is_ok_and(|split| split.expire_at.is_some())
+}
+/// It was called off before anybody had begun it.
+pub fn is_nobodys(state: &RawDoc) -> bool {
+    ShardSplit::of(state).is_ok_and(|split| split.set.is_empty())
+}
 pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
     Ok(Box::new(ShardSplit::of(state)?))
 }

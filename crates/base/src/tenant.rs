@@ -1,0 +1,79 @@
+//! Whose a database is (SV-MODE-2): `<tenant>_<name>` belongs to a tenant; `admin`, `config` and `local` belong to the set.
+
+use crate::{Error, Result, limits};
+use std::fmt;
+
+/// What stands between a tenant and the rest of a database's name.
+const END: char = '_';
+
+/// The part of a database's name before its first `_`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TenantId(Box<str>);
+
+impl TenantId {
+    /// # Errors
+    /// 2 for what no database's name can begin with.
+    pub fn parse(text: &str) -> Result<TenantId> {
+        let bad = text.is_empty()
+            || text.len() >= limits::DB_NAME_BYTES_MAX
+            || text.bytes().any(|b| matches!(b, b'_' | b'/' | b'\\' | b'.' | b' ' | b'"' | b'$' | 0));
+        match bad {
+            true => Err(Error::bad_value(format!("Invalid tenant id: '{text}'"))),
+            false => Ok(TenantId(text.into())),
+        }
+    }
+    /// Whose a database is. `None`: the set's, or nobody's in particular.
+    pub fn of(db: &str) -> Option<&str> {
+        db.split_once(END).map(|(tenant, _)| tenant).filter(|tenant| !tenant.is_empty())
+    }
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+    pub fn owns(&self, db: &str) -> bool {
+        TenantId::of(db) == Some(self.as_str())
+    }
+}
+
+/// So that a table of them is asked by the part of a name.
+impl std::borrow::Borrow<str> for TenantId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TenantId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_is_what_stands_before_the_first_underscore() {
+        let cases = [
+            ("acme_orders", Some("acme")),
+            ("acme_orders_old", Some("acme")),
+            ("acme_", Some("acme")),
+            ("_orders", None),
+            ("orders", None),
+            ("admin", None),
+            ("", None),
+        ];
+        for (db, tenant) in cases {
+            assert_eq!(TenantId::of(db), tenant, "{db}");
+        }
+        let acme = TenantId::parse("acme").unwrap();
+        assert!(acme.owns("acme_orders") && !acme.owns("acme2_orders") && !acme.owns("acme"));
+    }
+
+    #[test]
+    fn what_begins_no_name_is_no_tenant() {
+        for text in ["", "a_b", "a.b", "a b", "a/b", "a$b", "a\0", &"x".repeat(63)] {
+            assert!(TenantId::parse(text).is_err(), "{text}");
+        }
+        assert!(TenantId::parse(&"x".repeat(62)).is_ok());
+    }
+}

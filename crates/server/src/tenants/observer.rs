@@ -1,0 +1,107 @@
+//! Follows the state documents, on every member; and asks about every write, once it has its slot of the log (SV-MTAB-2, SV-MTAB-5).
+//!
+//! Members that apply what a primary did are not asked, nor is what a transaction writes before it commits.
+
+use super::Tenants;
+use pando_access::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
+use pando_access::{Collection, WriteOp, WriteUnit};
+use pando_base::{Result, Uuid};
+use pando_bson::{DocBuf, RawDoc, Value};
+use pando_workflows::shard_split;
+use std::sync::Arc;
+
+pub(crate) struct TenantObserver(pub(crate) Arc<Tenants>);
+
+impl TenantObserver {
+    fn is_asked(unit: &WriteUnit) -> bool {
+        !unit.is_applying() && !unit.is_local() && !unit.is_transaction()
+    }
+    fn check(&self, unit: &WriteUnit, db: &str) -> Result<()> {
+        if Self::is_asked(unit) { self.0.blockers.check_write(db) } else { Ok(()) }
+    }
+    fn check_build(&self, unit: &WriteUnit, db: &str) -> Result<()> {
+        if Self::is_asked(unit) { self.0.blockers.check_build(db) } else { Ok(()) }
+    }
+    fn is_state(coll: &Collection) -> bool {
+        coll.ns == shard_split::collection()
+    }
+    /// What it says holds from its commit on.
+    fn follow(&self, unit: &mut WriteUnit, coll: &Collection, doc: &RawDoc) -> Result<()> {
+        if !Self::is_state(coll) {
+            return Ok(());
+        }
+        // What another member has written must be taken, whatever it is: a document that says nothing blocks nobody.
+        let operation = match self.0.operation(doc) {
+            Err(e) if !unit.is_applying() => return Err(e),
+            Err(_) => None,
+            Ok(operation) => operation,
+        };
+        let tenants = self.0.clone();
+        if let Some(operation) = operation {
+            unit.after_commit(move |_| tenants.blockers.follow(operation));
+        }
+        Ok(())
+    }
+}
+
+fn id_of(doc: &RawDoc) -> Option<Uuid> {
+    match doc.get("_id")? {
+        Value::Binary { subtype: 4, bytes } => Uuid::from_slice(bytes),
+        _ => None,
+    }
+}
+
+impl OpObserver for TenantObserver {
+    fn inserted(&self, unit: &mut WriteUnit, _: &WriteOp<'_>, e: &Inserted<'_>) -> Result<()> {
+        self.follow(unit, e.coll, e.doc)?;
+        self.check(unit, e.coll.ns.db())
+    }
+    fn updated(&self, unit: &mut WriteUnit, _: &WriteOp<'_>, e: &Updated<'_>) -> Result<()> {
+        self.follow(unit, e.coll, e.new)?;
+        self.check(unit, e.coll.ns.db())
+    }
+    fn deleted(&self, unit: &mut WriteUnit, _: &WriteOp<'_>, e: &Deleted<'_>) -> Result<()> {
+        if Self::is_state(e.coll)
+            && let Some(id) = id_of(e.old)
+        {
+            let tenants = self.0.clone();
+            unit.after_commit(move |_| tenants.blockers.remove(&id));
+        }
+        self.check(unit, e.coll.ns.db())
+    }
+    fn defined(&self, unit: &mut WriteUnit, event: &Defined<'_>) -> Result<()> {
+        match event {
+            Defined::Dropped { coll, .. } if Self::is_state(coll) => {
+                let tenants = self.0.clone();
+                unit.after_commit(move |_| tenants.blockers.rebuild(Vec::new()));
+                Ok(())
+            }
+            Defined::IndexCreated { coll, .. } | Defined::BuildStarted { coll, .. } => {
+                self.check_build(unit, coll.ns.db())
+            }
+            Defined::Created { coll }
+            | Defined::Dropped { coll, .. }
+            | Defined::Modified { coll, .. }
+            | Defined::BuildCommitted { coll, .. }
+            | Defined::IndexDropped { coll, .. } => self.check(unit, coll.ns.db()),
+            Defined::Renamed { from, to, .. } => {
+                self.check(unit, from.ns.db())?;
+                self.check(unit, to.db())
+            }
+            Defined::DatabaseDropped { db } => self.check(unit, db),
+            // The split itself gives builds up.
+            Defined::BuildAborted { .. } => Ok(()),
+        }
+    }
+    fn committing(&self, operations: &[DocBuf]) -> Result<()> {
+        if !self.0.blockers.any() {
+            return Ok(());
+        }
+        let names = operations.iter().filter_map(|o| o.get("ns")?.as_str().map(str::to_owned));
+        let mut databases: Vec<String> =
+            names.filter_map(|ns| Some(ns.split_once('.')?.0.to_owned())).collect();
+        databases.sort_unstable();
+        databases.dedup();
+        databases.iter().try_for_each(|db| self.0.blockers.check_write(db))
+    }
+}

@@ -1,0 +1,86 @@
+//! Reads of a tenant that is being moved (SV-MTAB-3, 4, 6), and what becomes of whoever was turned away.
+
+use super::Tenants;
+use pando_base::{Error, ErrorCode, Result, TenantId, Timestamp};
+use pando_command::{Flags, OpCtx, ReadLevel, Request};
+use pando_env::BoxFuture;
+use pando_tenants::{Decision, Reading, blockers};
+
+/// Commands that look at a tenant's data. What has read already may be read to its end.
+fn looks_at_data(name: &str, flags: Flags) -> bool {
+    flags.any(Flags::READ | Flags::WRITE) && !matches!(name, "getMore" | "killCursors")
+}
+
+/// An `aggregate` that opens a change stream at the present.
+fn opens_stream_now(req: &Request<'_>) -> bool {
+    let pipeline = req.body.get("pipeline").and_then(|v| v.as_array());
+    let first = pipeline.and_then(|stages| stages.first()).and_then(|stage| stage.value().as_doc());
+    let spec = first.and_then(|stage| stage.get("$changeStream")).and_then(|v| v.as_doc());
+    let resumes = ["resumeAfter", "startAfter", "startAtOperationTime"];
+    spec.is_some_and(|spec| resumes.iter().all(|name| spec.elem(name).is_none()))
+}
+
+impl Tenants {
+    /// `None` where nobody has to wait: nearly always.
+    pub(crate) fn await_access<'a>(
+        &'a self,
+        ctx: &'a OpCtx,
+        flags: Flags,
+        req: &'a Request<'a>,
+    ) -> Option<BoxFuture<'a, Result<()>>> {
+        if !self.blockers.any() {
+            return None;
+        }
+        let tenant = TenantId::of(&ctx.db)?;
+        if !looks_at_data(req.name, flags) {
+            return None;
+        }
+        let rc = &ctx.read_concern;
+        if rc.level() == ReadLevel::Linearizable {
+            // It is judged by what holds behind it.
+            return None;
+        }
+        // A stream that begins now must not begin here if it has to go on elsewhere.
+        let at = rc.after_cluster_time.max(rc.at_cluster_time);
+        let at = at.or_else(|| opens_stream_now(req).then_some(Timestamp(u64::MAX)));
+        Some(Box::pin(async move {
+            loop {
+                match self.blockers.read(&ctx.db, at) {
+                    Reading::Goes => return Ok(()),
+                    Reading::Refused(e) => return Err(e),
+                    Reading::Waits => match ctx.interruptible(self.blockers.decided(tenant, false)).await? {
+                        Decision::Committed(e) => return Err(e),
+                        Decision::Aborted(_) => return Ok(()),
+                        Decision::Gone(_) => {}
+                    },
+                }
+            }
+        }))
+    }
+    /// Behind a command: a linearizable read of what is elsewhere by now does not hold, and a stream goes on there.
+    pub(crate) fn check_afterwards(&self, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
+        if !self.blockers.any() {
+            return Ok(());
+        }
+        if ctx.read_concern.level() == ReadLevel::Linearizable && self.blockers.is_moved(&ctx.db) {
+            return Err(self.blockers.moved());
+        }
+        if req.name == "getMore" && ctx.is_change_stream() && self.blockers.is_moved(&ctx.db) {
+            let text = "the change stream goes on at the new owner of this tenant";
+            return Err(Error::new(ErrorCode::ResumeTenantChangeStream, text));
+        }
+        Ok(())
+    }
+    /// Who was turned away by a write's check waits, without slots and locks, and hears what was decided.
+    pub(crate) fn after_decision<'a>(
+        &'a self,
+        ctx: &'a OpCtx,
+        error: &Error,
+    ) -> Option<BoxFuture<'a, Result<()>>> {
+        let tenant = blockers::tenant_of(error)?;
+        Some(Box::pin(async move {
+            let decided = ctx.interruptible(self.blockers.decided(&tenant, true)).await?;
+            Err(decided.into_error())
+        }))
+    }
+}

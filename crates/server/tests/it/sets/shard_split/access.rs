@@ -1,0 +1,207 @@
+//! What tenants may do while their split stands still at one of its steps.
+
+use super::*;
+use pando_testserver::run;
+
+/// Steps before which a split is held: its document says `aborting index builds`; writes are blocked; it says `blocking`.
+const BUILDS: usize = 3;
+const BLOCKED: usize = 5;
+const BLOCKING: usize = 6;
+const DECIDED: usize = 8;
+
+async fn now(c: &mut Client) -> Bson {
+    let reply = c.ok(doc! { "ping": 1 }).await;
+    at(&reply, "$clusterTime.clusterTime").expect("a time").clone()
+}
+fn after(mut command: Document, time: &Bson) -> Document {
+    let mut concern = Document::new();
+    concern.push("afterClusterTime", time.clone());
+    command.push("readConcern", concern);
+    command
+}
+fn linearizable(mut command: Document) -> Document {
+    command.push("readConcern", doc! { "level": "linearizable" });
+    command
+}
+fn index(db: &str) -> Document {
+    doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a" }], "$db": db }
+}
+
+#[test]
+fn index_builds_wait_from_the_first_state_on_and_nothing_else() {
+    run(async {
+        let d = Donor::start().await;
+        let mut c = d.client().await;
+        c.ok(put("acme_db", 1)).await;
+        c.ok(put("other_db", 1)).await;
+        let (p, task) = d.held(BUILDS).await;
+        assert_eq!(code(&c.run(briefly(index("acme_db"))).await), 50);
+        c.ok(index("other_db")).await;
+        c.ok(put("acme_db", 2)).await;
+        c.ok(look("acme_db")).await;
+        let waits = {
+            let mut c = d.client().await;
+            spawn(async move { c.run(index("acme_db")).await })
+        };
+        pause(50).await;
+        d.go_on(p).await;
+        let reply = task.await.expect("it ends");
+        assert_eq!(reply.get("state"), Some(&"committed".into()), "{reply:?}");
+        assert_eq!(code(&waits.await.expect("it ends")), 321);
+        d.done().await;
+    });
+}
+
+#[test]
+fn writes_wait_without_a_place_in_the_log_before_the_document_says_so() {
+    run(async {
+        let d = Donor::start().await;
+        let mut c = d.client().await;
+        c.ok(put("acme_db", 1)).await;
+        c.ok(put("other_db", 0)).await;
+        let (p, task) = d.held(BLOCKED).await;
+        assert_eq!(code(&c.run(briefly(put("acme_db", 2))).await), 50);
+        // A slot that is held would let nothing behind it reach a majority.
+        let waits: Vec<_> = (10..20)
+            .map(|id| {
+                let set = d.set.host(p);
+                let port = set.rsplit(':').next().and_then(|p| p.parse().ok()).expect("a port");
+                spawn(async move { Client::connect(port).await.run(put("acme_db", id)).await })
+            })
+            .collect();
+        pause(50).await;
+        for id in 1..20 {
+            c.ok(put("other_db", id)).await;
+        }
+        c.ok(look("acme_db")).await;
+        d.go_on(p).await;
+        assert_eq!(task.await.expect("it ends").get("state"), Some(&"committed".into()));
+        for waits in waits {
+            assert_eq!(code(&waits.await.expect("it ends")), 321);
+        }
+        let new = d.new_primary().await;
+        let there = d.set.connect(new).await.all(look("acme_db")).await;
+        assert_eq!(there.len(), 1, "{there:?}");
+        d.done().await;
+    });
+}
+
+#[test]
+fn reads_of_the_time_of_blocking_wait_and_those_of_before_do_not() {
+    run(async {
+        let d = Donor::start().await;
+        let mut c = d.client().await;
+        c.ok(put("acme_db", 1)).await;
+        c.ok(put("other_db", 1)).await;
+        let before = now(&mut c).await;
+        let (p, task) = d.held(BLOCKING).await;
+        let behind = now(&mut c).await;
+        c.ok(look("acme_db")).await;
+        c.ok(after(look("acme_db"), &before)).await;
+        c.ok(linearizable(look("acme_db"))).await;
+        c.ok(after(look("other_db"), &behind)).await;
+        assert_eq!(code(&c.run(briefly(after(look("acme_db"), &behind))).await), 50);
+        let stream = doc! {
+            "aggregate": "c", "pipeline": [{ "$changeStream": {} }], "cursor": {}, "$db": "acme_db"
+        };
+        assert_eq!(code(&c.run(briefly(stream)).await), 50);
+        assert_eq!(code(&c.run(briefly(put("acme_db", 2))).await), 50);
+        // On other members, too, as soon as they know.
+        for i in (0..3).filter(|i| *i != p) {
+            let mut c = d.set.connect(i).await;
+            c.ok(anywhere(look("acme_db"))).await;
+            c.ok(anywhere(after(look("acme_db"), &before))).await;
+            c.ok(anywhere(after(look("other_db"), &behind))).await;
+            assert_eq!(code(&c.run(briefly(anywhere(after(look("acme_db"), &behind)))).await), 50);
+        }
+        let waits = {
+            let (mut c, command) = (d.client().await, after(look("acme_db"), &behind));
+            spawn(async move { c.run(command).await })
+        };
+        pause(50).await;
+        d.go_on(p).await;
+        assert_eq!(task.await.expect("it ends").get("state"), Some(&"committed".into()));
+        assert_eq!(code(&waits.await.expect("it ends")), 321);
+        assert_eq!(code(&c.run(linearizable(look("acme_db"))).await), 321);
+        d.done().await;
+    });
+}
+
+#[test]
+fn cursors_are_read_to_their_end_and_streams_go_on_elsewhere() {
+    run(async {
+        let d = Donor::start().await;
+        let mut c = d.client().await;
+        for id in 0..5 {
+            c.ok(put("acme_db", id)).await;
+        }
+        let first = c.ok(doc! { "find": "c", "batchSize": 2, "$db": "acme_db" }).await;
+        let stream = doc! {
+            "aggregate": "c", "pipeline": [{ "$changeStream": {} }], "cursor": {}, "$db": "acme_db"
+        };
+        let stream = c.ok(stream).await;
+        assert_eq!(d.split(1, &["acme"]).await.get("state"), Some(&"committed".into()));
+        let more = |reply: &Document| {
+            let id = at(reply, "cursor.id").expect("a cursor").clone();
+            let mut more = Document::new();
+            more.push("getMore", id);
+            more.push("collection", "c");
+            more.push("$db", "acme_db");
+            more
+        };
+        let rest = c.ok(more(&first)).await;
+        assert_eq!(at(&rest, "cursor.nextBatch").and_then(Bson::as_array).map(<[Bson]>::len), Some(3));
+        let gone = c.run(more(&stream)).await;
+        assert_eq!(code(&gone), 367, "{gone:?}");
+        let labels = gone.get("errorLabels").and_then(Bson::as_array).map(<[Bson]>::to_vec);
+        assert!(labels.is_some_and(|l| l.contains(&"ResumableChangeStreamError".into())), "{gone:?}");
+        d.done().await;
+    });
+}
+
+#[test]
+fn transactions_of_blocked_tenants_wait_when_they_commit() {
+    run(async {
+        let d = Donor::start().await;
+        let mut c = d.client().await;
+        c.ok(put("acme_db", 1)).await;
+        c.ok(put("other_db", 1)).await;
+        let within = |db: &str, number: i64, first: bool| {
+            let mut insert = doc! { "insert": "c", "documents": [{ "_id": 100 }], "$db": db };
+            insert.push("lsid", doc! { "id": uuid(number as u8 + 50) });
+            insert.push("txnNumber", Bson::Int64(number));
+            insert.push("autocommit", false);
+            if first {
+                insert.push("startTransaction", true);
+            }
+            insert
+        };
+        let commit = |number: i64| {
+            let mut commit = doc! { "commitTransaction": 1, "$db": "admin" };
+            commit.push("lsid", doc! { "id": uuid(number as u8 + 50) });
+            commit.push("txnNumber", Bson::Int64(number));
+            commit.push("autocommit", false);
+            commit.push("writeConcern", majority());
+            commit
+        };
+        c.ok(within("acme_db", 1, true)).await;
+        c.ok(within("other_db", 2, true)).await;
+        let (p, task) = d.held(DECIDED).await;
+        let waits = {
+            let (mut c, command) = (d.client().await, commit(1));
+            spawn(async move { c.run(command).await })
+        };
+        c.ok(commit(2)).await;
+        pause(50).await;
+        assert!(!waits.is_finished());
+        d.go_on(p).await;
+        assert_eq!(task.await.expect("it ends").get("state"), Some(&"committed".into()));
+        let refused = waits.await.expect("it ends");
+        assert_eq!(code(&refused), 321, "{refused:?}");
+        let labels = refused.get("errorLabels").and_then(Bson::as_array).map(<[Bson]>::to_vec);
+        assert!(labels.is_some_and(|l| l.contains(&"TransientTransactionError".into())), "{refused:?}");
+        let new = d.new_primary().await;
+        assert_eq!(d.set.connect(new).await.all(look("acme_db")).await.len(), 1, "nothing of it is there");
+        d.done().await;
+    });
+}

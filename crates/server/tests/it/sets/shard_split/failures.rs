@@ -1,0 +1,169 @@
+//! Primaries and recipients that end while a split is under way, at each of its steps (SV-RES).
+
+use super::*;
+use pando_testserver::run;
+use std::task::Poll;
+
+/// Steps of a split that nothing holds up, from its first document to that of its decision.
+const STEPS: usize = 16;
+
+async fn write_until_told(d: &Donor, from: i32) -> (Vec<i32>, Document) {
+    let mut acked = Vec::new();
+    for id in from.. {
+        let reply = d.ask(put("acme_db", id)).await;
+        match code(&reply) {
+            0 if reply.get("writeErrors").is_none() && reply.get("writeConcernError").is_none() => {
+                acked.push(id)
+            }
+            // It may have been done by the primary that ended.
+            0 | 11000 => {}
+            321 | 325 => return (acked, reply),
+            _ => panic!("{reply:?}"),
+        }
+        pause(5).await;
+    }
+    unreachable!("it is told")
+}
+
+/// Both, at the same time.
+async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
+    let (mut a, mut b) = (std::pin::pin!(a), std::pin::pin!(b));
+    let (mut of_a, mut of_b) = (None, None);
+    std::future::poll_fn(|cx| {
+        if of_a.is_none() {
+            of_a = ready(a.as_mut().poll(cx));
+        }
+        if of_b.is_none() {
+            of_b = ready(b.as_mut().poll(cx));
+        }
+        match of_a.is_some() && of_b.is_some() {
+            true => Poll::Ready((of_a.take().expect("it ended"), of_b.take().expect("it ended"))),
+            false => Poll::Pending,
+        }
+    })
+    .await
+}
+fn ready<T>(poll: Poll<T>) -> Option<T> {
+    match poll {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => None,
+    }
+}
+
+/// The split goes on with the next primary wherever the last one ended; whoever asks again joins it.
+async fn ends_before(n: usize, kill: bool) -> bool {
+    let mut d = Donor::start().await;
+    d.client().await.ok(put("acme_db", -1)).await;
+    let p = d.primary().await;
+    d.set.hang_at(p, n).await;
+    let before = d.set.entered(p);
+    let task = {
+        let mut c = d.set.connect(p).await;
+        spawn(async move { c.try_run(split(1, &["acme"])).await.unwrap_or_default() })
+    };
+    let hangs = d.set.hangs(p, before, &task).await;
+    if hangs && kill {
+        d.set.kill(p).await;
+    } else if hangs {
+        let mut down = doc! { "replSetStepDown": 30, "force": true };
+        down.push("$db", "admin");
+        let mut c = d.set.connect(p).await;
+        let down = spawn(async move { c.try_run(down).await });
+        pause(200).await;
+        d.go_on(p).await;
+        let _ = down.await;
+    }
+    let (reply, (acked, told)) = both(d.split(1, &["acme"]), write_until_told(&d, 0)).await;
+    assert_eq!(reply.get("state"), Some(&"committed".into()), "step {n}: {reply:?}");
+    assert_eq!(code(&told), 321, "step {n}: {told:?}");
+    let new = d.new_primary().await;
+    let there = d.set.connect(new).await.all(look("acme_db")).await;
+    let ids: Vec<i64> = there.iter().map(|d| number(d, "_id")).collect();
+    assert!(
+        ids.contains(&-1) && acked.iter().all(|id| ids.contains(&i64::from(*id))),
+        "step {n}: {acked:?} {ids:?}"
+    );
+    if hangs && kill {
+        d.set.restart(p).await;
+    }
+    d.set.connect(new).await.ok(put("acme_db", -2)).await;
+    d.client().await.ok(put("other_db", 1)).await;
+    assert_eq!(code(&d.client().await.run(look("acme_db")).await), 321);
+    d.done().await;
+    hangs
+}
+
+#[test]
+fn a_split_goes_on_when_its_primary_is_killed_before_an_early_step() {
+    run(async {
+        for n in 0..5 {
+            assert!(ends_before(n, true).await, "step {n}");
+        }
+    });
+}
+#[test]
+fn a_split_goes_on_when_its_primary_is_killed_before_a_step_in_the_middle() {
+    run(async {
+        for n in 5..10 {
+            assert!(ends_before(n, true).await, "step {n}");
+        }
+    });
+}
+#[test]
+fn a_split_goes_on_when_its_primary_is_killed_before_a_late_step() {
+    run(async {
+        for n in 10..STEPS {
+            ends_before(n, true).await;
+        }
+    });
+}
+#[test]
+fn a_split_goes_on_when_its_primary_steps_down() {
+    run(async {
+        for n in [1, 4, 5, 6, 8, 9, 13] {
+            ends_before(n, false).await;
+        }
+    });
+}
+
+#[test]
+fn a_recipient_that_is_down_is_waited_for() {
+    run(async {
+        let mut d = Donor::start().await;
+        d.client().await.ok(put("acme_db", 1)).await;
+        d.set.kill(4).await;
+        let p = d.primary().await;
+        let task = {
+            let mut c = d.set.connect(p).await;
+            spawn(async move { c.run(split(1, &["acme"])).await })
+        };
+        pause(1000).await;
+        assert!(!task.is_finished(), "it has not caught up");
+        d.set.restart(4).await;
+        assert_eq!(task.await.expect("it ends").get("state"), Some(&"committed".into()));
+        let new = d.new_primary().await;
+        d.set.connect(new).await.ok(put("acme_db", 2)).await;
+        d.done().await;
+    });
+}
+
+#[test]
+fn blockers_outlive_restarts_and_come_with_a_first_copy() {
+    run(async {
+        let mut d = Donor::start().await;
+        d.client().await.ok(put("acme_db", 1)).await;
+        assert_eq!(d.split(1, &["acme"]).await.get("state"), Some(&"committed".into()));
+        for i in 0..3 {
+            d.set.kill(i).await;
+        }
+        for i in 0..3 {
+            d.set.restart(i).await;
+        }
+        let p = d.primary().await;
+        for i in 0..3 {
+            d.until_told(i, "acme_db", 321).await;
+        }
+        assert_eq!(code(&d.set.connect(p).await.run(put("acme_db", 2)).await), 321);
+        d.done().await;
+    });
+}

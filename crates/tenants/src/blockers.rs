@@ -1,0 +1,310 @@
+//! Access blockers of a set's tenants, as every operation of a client asks for them (SV-MTAB).
+//!
+//! What was asked for is one look into a table that is made anew when a state document changes, which is seldom. Where no operation on
+//! tenants is under way, it is one look at a flag.
+
+use crate::mutants::{Mutant, broken};
+use crate::operation::{Access, Operation, Phase};
+use crate::serverless_lock;
+use arc_swap::ArcSwap;
+use pando_base::panics::poisoned;
+use pando_base::{Error, ErrorCode, HashMap, OpTime, Result, TenantId, Timestamp, Uuid};
+use pando_bson::{DocBuilder, RawDoc};
+use pando_env::sync::Notify;
+use pando_metrics::Counter;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Blockers of all tenants that have one.
+#[derive(Default)]
+pub struct AccessBlockers {
+    /// Some tenant has one. Changed before the table gets one, and after it has lost the last.
+    any: AtomicBool,
+    table: ArcSwap<Table>,
+    known: Mutex<Known>,
+    changed: Notify,
+    pub counts: Counts,
+}
+
+#[derive(Default)]
+pub struct Counts {
+    pub blocked_reads: Counter,
+    pub blocked_writes: Counter,
+    pub committed_errors: Counter,
+    pub aborted_errors: Counter,
+}
+
+#[derive(Default)]
+struct Known {
+    operations: BTreeMap<Uuid, Operation>,
+    /// Whose writes the primary has blocked before the document says so.
+    early: BTreeSet<Uuid>,
+    /// Which of those that have just begun may go on: their tenants are theirs.
+    reserved: BTreeSet<Uuid>,
+    committed: Timestamp,
+    /// How many times a primary of this process has stepped down.
+    offices: u64,
+}
+
+impl Known {
+    fn may_begin(&self, operation: &Operation) -> Result<()> {
+        let counts = |o: &&Operation| {
+            o.id != operation.id && (o.phase != Phase::Begun || self.reserved.contains(&o.id))
+        };
+        let others: Vec<Operation> = self.operations.values().filter(counts).cloned().collect();
+        serverless_lock::may_begin(operation, &others)
+    }
+}
+
+type Table = HashMap<TenantId, Blocker>;
+
+/// What one tenant may do, and because of whom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Blocker {
+    operation: Uuid,
+    access: Access,
+}
+
+/// What a read is told.
+#[derive(Debug)]
+pub enum Reading {
+    Goes,
+    /// Until there is a decision.
+    Waits,
+    Refused(Error),
+}
+
+/// What became of an operation that somebody waited for.
+#[derive(Debug)]
+pub enum Decision {
+    Committed(Error),
+    Aborted(Error),
+    /// Its document is gone, or this member is no primary any more.
+    Gone(Error),
+}
+
+impl Decision {
+    pub fn into_error(self) -> Error {
+        match self {
+            Decision::Committed(e) | Decision::Aborted(e) | Decision::Gone(e) => e,
+        }
+    }
+}
+
+fn conflict(tenant: &str, what: &str) -> Error {
+    let mut extra = DocBuilder::new();
+    extra.str("tenantId", tenant);
+    let text = format!("{what} must block until this tenant migration commits or aborts");
+    Error::new(ErrorCode::TenantMigrationConflict, text).with_extra(extra.finish().into_bytes())
+}
+/// The tenant whose decision an error is about.
+pub fn tenant_of(e: &Error) -> Option<String> {
+    let told = e.code == ErrorCode::TenantMigrationConflict && !e.extra.is_empty();
+    RawDoc::trusted(told.then_some(&e.extra)?).get("tenantId")?.as_str().map(str::to_owned)
+}
+
+impl AccessBlockers {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(poisoned)
+    }
+    /// Makes the table anew from what is known.
+    fn publish(&self, known: &Known) {
+        let mut table = Table::default();
+        for (id, operation) in &known.operations {
+            let early = known.early.contains(id) && !broken(Mutant::EarlyNotShown);
+            let Some(access) = operation.access(early, known.committed) else { continue };
+            for tenant in operation.tenants.iter().filter_map(|t| TenantId::parse(t).ok()) {
+                table.insert(tenant, Blocker { operation: *id, access });
+            }
+        }
+        let any = !table.is_empty();
+        if any {
+            self.any.store(true, SeqCst);
+        }
+        self.table.store(Arc::new(table));
+        if !any {
+            self.any.store(false, SeqCst);
+        }
+        self.changed.bump();
+    }
+    fn change(&self, change: impl FnOnce(&mut Known)) {
+        let mut known = self.known();
+        change(&mut known);
+        self.publish(&known);
+    }
+
+    /// A state document has come, or has become another.
+    pub fn follow(&self, operation: Operation) {
+        self.change(|known| {
+            if broken(Mutant::EarlyForgotten) {
+                known.early.remove(&operation.id);
+            }
+            known.operations.insert(operation.id, operation);
+        });
+    }
+    /// It is gone.
+    pub fn remove(&self, id: &Uuid) {
+        self.change(|known| {
+            known.operations.remove(id);
+            known.early.remove(id);
+            known.reserved.remove(id);
+        });
+    }
+    /// What the documents say is all there is (SV-MTAB-10): at the start, behind an initial sync and a rollback.
+    pub fn rebuild(&self, operations: Vec<Operation>) {
+        self.change(|known| {
+            known.operations = operations.into_iter().map(|o| (o.id, o)).collect();
+            known.early.retain(|id| known.operations.contains_key(id));
+        });
+    }
+    /// The primary blocks writes, before it takes the slot that becomes `blockTimestamp`.
+    pub fn block_writes(&self, id: &Uuid) {
+        self.change(|known| _ = known.early.insert(*id));
+    }
+    /// An operation that has just begun takes its tenants, unless another one has them or one of another kind is under way (SV-LOCK,
+    /// SV-CMD-4). Of two that begin at the same time it is the one that comes here first.
+    ///
+    /// # Errors
+    /// 385, 117.
+    pub fn reserve(&self, operation: &Operation) -> Result<()> {
+        let mut known = self.known();
+        known.may_begin(operation)?;
+        known.reserved.insert(operation.id);
+        Ok(())
+    }
+    /// The same question, without taking anything.
+    ///
+    /// # Errors
+    /// 385, 117.
+    pub fn may_begin(&self, operation: &Operation) -> Result<()> {
+        self.known().may_begin(operation)
+    }
+    /// This node is primary no more: from now on only documents count, and whoever waits to write waits in vain.
+    pub fn step_down(&self) {
+        self.change(|known| {
+            known.offices += 1;
+            if !broken(Mutant::EarlyOutlivesOffice) {
+                known.early.clear();
+            }
+            known.reserved.clear();
+        });
+    }
+    /// A majority has everything up to there.
+    pub fn commit_point(&self, at: OpTime) {
+        let mut known = self.known();
+        let before = std::mem::replace(&mut known.committed, at.ts);
+        let decides = |o: &Operation| o.access(true, before) != o.access(true, at.ts);
+        if known.operations.values().any(decides) {
+            self.publish(&known);
+        }
+    }
+
+    /// The tenant of a database, and its blocker.
+    fn blocker<'d>(&self, db: &'d str) -> Option<(&'d str, Blocker)> {
+        if !self.any.load(SeqCst) {
+            return None;
+        }
+        let tenant = TenantId::of(db)?;
+        let table = self.table.load();
+        if broken(Mutant::PrefixIsEnough) {
+            let found = table.iter().find(|(known, _)| tenant.starts_with(known.as_str()));
+            return found.map(|(_, blocker)| (tenant, *blocker));
+        }
+        table.get(tenant).map(|blocker| (tenant, *blocker))
+    }
+    /// Whether some tenant has a blocker: everything else is asked only then.
+    pub fn any(&self) -> bool {
+        self.any.load(SeqCst)
+    }
+
+    /// Of a write that has its slot (SV-MTAB-2).
+    ///
+    /// # Errors
+    /// 320 where the decision has to be waited for, without the slot; 321.
+    pub fn check_write(&self, db: &str) -> Result<()> {
+        let Some((tenant, blocker)) = self.blocker(db) else { return Ok(()) };
+        match blocker.access {
+            Access::NoBuilds | Access::Stays => Ok(()),
+            Access::NoWrites | Access::NoWritesNoReads(_) => {
+                self.counts.blocked_writes.inc();
+                Err(conflict(tenant, "Write"))
+            }
+            Access::Moved => Err(self.moved()),
+        }
+    }
+    /// Of an index build that begins (SV-MTAB-5).
+    ///
+    /// # Errors
+    /// As of a write.
+    pub fn check_build(&self, db: &str) -> Result<()> {
+        match self.blocker(db) {
+            Some((tenant, Blocker { access: Access::NoBuilds, .. })) => Err(conflict(tenant, "Index build")),
+            _ => self.check_write(db),
+        }
+    }
+    /// Of a read behind its read concern (SV-MTAB-3), which asks for `at` or later, if for anything.
+    pub fn read(&self, db: &str, at: Option<Timestamp>) -> Reading {
+        match self.blocker(db).map(|(_, blocker)| blocker.access) {
+            Some(Access::NoWritesNoReads(block)) if at.is_some_and(|at| at >= block) => {
+                self.counts.blocked_reads.inc();
+                Reading::Waits
+            }
+            Some(Access::Moved) => Reading::Refused(self.moved()),
+            _ => Reading::Goes,
+        }
+    }
+    /// Whether the tenant of a database is elsewhere.
+    pub fn is_moved(&self, db: &str) -> bool {
+        self.blocker(db).is_some_and(|(_, blocker)| blocker.access == Access::Moved)
+    }
+    /// Where its tenant is now.
+    pub fn moved(&self) -> Error {
+        self.counts.committed_errors.inc();
+        let text = "Write or read must be re-routed to the new owner of this tenant";
+        Error::new(ErrorCode::TenantMigrationCommitted, text)
+    }
+
+    /// Returns when the operation is decided that a tenant's write or read waits for.
+    pub async fn decided(&self, tenant: &str, writes: bool) -> Decision {
+        let office = self.known().offices;
+        let mut waits_for = None;
+        loop {
+            let seen = self.changed.version();
+            let now = self.table.load().get(tenant).copied();
+            waits_for = waits_for.or(now.map(|blocker| blocker.operation));
+            if let Some(decision) = self.look(now, waits_for, writes.then_some(office)) {
+                return decision;
+            }
+            self.changed.changed(seen).await;
+        }
+    }
+    fn look(&self, now: Option<Blocker>, waits_for: Option<Uuid>, office: Option<u64>) -> Option<Decision> {
+        let gone = |code, text: &'static str| Some(Decision::Gone(Error::new(code, text)));
+        if office.is_some_and(|office| office != self.known().offices) {
+            let text = "the primary has stepped down while a write waited for a tenant";
+            return gone(ErrorCode::InterruptedDueToReplStateChange, text);
+        }
+        match now {
+            Some(Blocker { operation, access }) if Some(operation) == waits_for => match access {
+                Access::Moved => Some(Decision::Committed(self.moved())),
+                Access::Stays => Some(Decision::Aborted(self.aborted())),
+                _ if broken(Mutant::NobodyWaits) => Some(Decision::Aborted(self.aborted())),
+                _ => None,
+            },
+            _ => gone(ErrorCode::Interrupted, "the operation that a tenant waited for is gone"),
+        }
+    }
+    fn aborted(&self) -> Error {
+        self.counts.aborted_errors.inc();
+        Error::new(ErrorCode::TenantMigrationAborted, "Tenant migration aborted")
+    }
+
+    /// For `currentOp` and tests: each operation with its tenants, and what they may do now.
+    pub fn all(&self) -> Vec<(Operation, Option<Access>)> {
+        let known = self.known();
+        let access = |o: &Operation| o.access(known.early.contains(&o.id), known.committed);
+        known.operations.values().map(|o| (o.clone(), access(o))).collect()
+    }
+}

@@ -1,0 +1,58 @@
+//! Rules of access blockers, switched off one at a time in tests; each must be noticed.
+
+/// One rule switched off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mutant {
+    /// A decision holds before a majority has it.
+    DecisionNotAwaited,
+    /// Reads go on behind the time of blocking.
+    ReadsPass,
+    /// What has blocked writes early does not survive the next document.
+    EarlyForgotten,
+    /// A primary that steps down goes on blocking what no document says.
+    EarlyOutlivesOffice,
+    /// Who was turned away waits for nothing.
+    NobodyWaits,
+    /// Whoever comes between block and document finds the document's state.
+    EarlyNotShown,
+    /// A tenant whose name begins like another's is taken for it.
+    PrefixIsEnough,
+    /// A second kind of operation may begin.
+    KindsTogether,
+    /// A tenant may be in two operations.
+    TenantsShared,
+}
+
+impl Mutant {
+    pub const ALL: &[Mutant] = &[
+        Mutant::DecisionNotAwaited,
+        Mutant::ReadsPass,
+        Mutant::EarlyForgotten,
+        Mutant::EarlyOutlivesOffice,
+        Mutant::NobodyWaits,
+        Mutant::EarlyNotShown,
+        Mutant::PrefixIsEnough,
+        Mutant::KindsTogether,
+        Mutant::TenantsShared,
+    ];
+}
+
+#[cfg(feature = "mutants")]
+thread_local! {
+    static ACTIVE: std::cell::Cell<Option<Mutant>> = const { std::cell::Cell::new(None) };
+}
+
+/// Breaks the blockers of this thread.
+#[cfg(feature = "mutants")]
+pub fn activate(mutant: Option<Mutant>) {
+    ACTIVE.set(mutant);
+}
+#[cfg(feature = "mutants")]
+pub(crate) fn broken(mutant: Mutant) -> bool {
+    ACTIVE.get() == Some(mutant)
+}
+#[cfg(not(feature = "mutants"))]
+#[inline(always)]
+pub(crate) const fn broken(_: Mutant) -> bool {
+    false
+}

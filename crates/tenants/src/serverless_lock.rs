@@ -1,0 +1,34 @@
+//! The serverless operation lock (SV-LOCK): operations on tenants of one kind at a time, and a tenant in one of them.
+//!
+//! It is a question about the state documents that are there: an operation has it from its first document on until it may be forgotten.
+//! Documents outlive offices, and so does the lock.
+
+use crate::mutants::{Mutant, broken};
+use crate::operation::Operation;
+use pando_base::{Error, ErrorCode, Result};
+
+/// Whether an operation may begin beside others.
+///
+/// # Errors
+/// 385 where one of another kind is under way, 117 where one of the same kind has a tenant of it.
+pub fn may_begin(operation: &Operation, others: &[Operation]) -> Result<()> {
+    let under_way = || others.iter().filter(|o| o.id != operation.id && !o.expires);
+    let kind = operation.kind;
+    if let Some(other) = under_way().find(|o| o.kind != kind && !broken(Mutant::KindsTogether)) {
+        let text = format!(
+            "Cannot start a {} while a {} is in progress: {}",
+            kind.text(),
+            other.kind.text(),
+            other.id
+        );
+        return Err(Error::new(ErrorCode::ConflictingServerlessOperation, text));
+    }
+    for other in under_way() {
+        let shared = other.tenants.iter().find(|tenant| operation.tenants.contains(tenant));
+        if let Some(tenant) = shared.filter(|_| !broken(Mutant::TenantsShared)) {
+            let text = format!("tenant {tenant} is part of a {} already: {}", kind.text(), other.id);
+            return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! What tenants may do while they are being moved, document by document; and that each rule is noticed when it is gone.
+
+use pando_base::{ErrorCode, OpTime, Timestamp, Uuid};
+use pando_bson::{DocBuf, DocBuilder};
+use pando_tenants::mutants::{Mutant, activate};
+use pando_tenants::{AccessBlockers, Decision, Kind, Operation, Reading, blockers};
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+fn at(n: u64) -> Timestamp {
+    Timestamp(n << 32)
+}
+
+struct Doc {
+    id: u8,
+    state: &'static str,
+    block: Option<u64>,
+    decided: Option<u64>,
+    expires: bool,
+}
+
+fn doc(state: &'static str) -> Doc {
+    Doc { id: 1, state, block: None, decided: None, expires: false }
+}
+
+impl Doc {
+    fn bson(&self) -> DocBuf {
+        let mut b = DocBuilder::new();
+        b.uuid("_id", &[self.id; 16]).str("recipientSetName", "new").str("recipientTagName", "tag");
+        b.array("tenantIds", |list| _ = list.str("acme").str("zeta"));
+        b.str("state", self.state);
+        if let Some(block) = self.block {
+            b.timestamp("blockTimestamp", at(block));
+        }
+        if let Some(decided) = self.decided {
+            b.doc("commitOrAbortOpTime", |d| _ = d.timestamp("ts", at(decided)).i64("t", 1));
+        }
+        if self.expires {
+            b.date("expireAt", 1);
+        }
+        b.finish()
+    }
+    fn operation(&self) -> Operation {
+        Operation::parse(Kind::ShardSplit, &self.bson()).expect("a state")
+    }
+}
+
+fn id() -> Uuid {
+    Uuid([1; 16])
+}
+
+/// Write, index build, read without a time, read at 3, read at 9: `+` goes, `w` waits, `x` is refused.
+fn may(blockers: &AccessBlockers, db: &str) -> String {
+    let asked = |result: pando_base::Result<()>| match result.map_err(|e| e.code) {
+        Ok(()) => '+',
+        Err(ErrorCode::TenantMigrationConflict) => 'w',
+        Err(ErrorCode::TenantMigrationCommitted) => 'x',
+        Err(code) => panic!("{code:?}"),
+    };
+    let read = |at| match blockers.read(db, at) {
+        Reading::Goes => '+',
+        Reading::Waits => 'w',
+        Reading::Refused(e) => {
+            assert_eq!(e.code, ErrorCode::TenantMigrationCommitted);
+            'x'
+        }
+    };
+    [
+        asked(blockers.check_write(db)),
+        asked(blockers.check_build(db)),
+        read(None),
+        read(Some(at(3))),
+        read(Some(at(9))),
+    ]
+    .iter()
+    .collect()
+}
+
+fn now<F: Future>(f: Pin<&mut F>) -> Option<F::Output> {
+    match f.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => None,
+    }
+}
+
+fn a_split_that_commits() {
+    let b = AccessBlockers::default();
+    assert!(!b.any());
+    b.follow(doc("uninitialized").operation());
+    assert_eq!(may(&b, "acme_db"), "+++++");
+    assert!(!b.any(), "nobody is asked for nothing");
+    b.follow(doc("aborting index builds").operation());
+    assert_eq!(may(&b, "acme_db"), "+w+++");
+    b.block_writes(&id());
+    assert_eq!(may(&b, "acme_db"), "ww+++", "writes wait before the document says so");
+    b.follow(doc("aborting index builds").operation());
+    assert_eq!(may(&b, "acme_db"), "ww+++", "and whatever is written again meanwhile");
+    let e = b.check_write("acme_db").expect_err("blocked");
+    assert_eq!(blockers::tenant_of(&e).as_deref(), Some("acme"));
+    let mut waits = pin!(b.decided("acme", true));
+    assert!(now(waits.as_mut()).is_none());
+
+    b.follow(Doc { block: Some(5), ..doc("blocking") }.operation());
+    for (db, can) in [
+        ("acme_db", "ww++w"),
+        ("zeta_db", "ww++w"),
+        ("acme2_db", "+++++"),
+        ("acme", "+++++"),
+        ("admin", "+++++"),
+        ("other_db", "+++++"),
+    ] {
+        assert_eq!(may(&b, db), can, "{db}");
+    }
+    b.commit_point(OpTime::new(at(6), 1));
+    assert!(now(waits.as_mut()).is_none());
+    b.follow(Doc { block: Some(5), decided: Some(8), ..doc("committed") }.operation());
+    assert_eq!(may(&b, "acme_db"), "ww++w", "no majority has the decision");
+    assert!(now(waits.as_mut()).is_none());
+    b.commit_point(OpTime::new(at(8), 1));
+    assert_eq!(may(&b, "acme_db"), "xxxxx");
+    assert!(b.is_moved("acme_db") && !b.is_moved("other_db"));
+    let Some(Decision::Committed(e)) = now(waits) else { panic!("committed") };
+    assert_eq!(e.code, ErrorCode::TenantMigrationCommitted);
+
+    b.follow(Doc { block: Some(5), decided: Some(8), expires: true, ..doc("committed") }.operation());
+    assert_eq!(may(&b, "acme_db"), "xxxxx", "until the document goes");
+    b.remove(&id());
+    assert_eq!(may(&b, "acme_db"), "+++++");
+    assert!(!b.any());
+}
+
+fn a_split_that_aborts() {
+    let b = AccessBlockers::default();
+    b.follow(Doc { block: Some(5), ..doc("blocking") }.operation());
+    let mut waits = pin!(b.decided("acme", true));
+    assert!(now(waits.as_mut()).is_none());
+    b.follow(Doc { block: Some(5), decided: Some(8), ..doc("aborted") }.operation());
+    assert_eq!(may(&b, "acme_db"), "ww++w", "no majority has the decision");
+    b.commit_point(OpTime::new(at(9), 1));
+    assert_eq!(may(&b, "acme_db"), "+++++");
+    let Some(Decision::Aborted(e)) = now(waits) else { panic!("aborted") };
+    assert_eq!(e.code, ErrorCode::TenantMigrationAborted);
+    b.follow(Doc { block: Some(5), decided: Some(8), expires: true, ..doc("aborted") }.operation());
+    assert!(!b.any(), "gone as soon as it may be forgotten");
+}
+
+fn aborted_before_anything_was_blocked() {
+    let b = AccessBlockers::default();
+    b.follow(doc("aborting index builds").operation());
+    b.follow(Doc { decided: Some(8), ..doc("aborted") }.operation());
+    assert_eq!(may(&b, "acme_db"), "+w+++");
+    b.commit_point(OpTime::new(at(8), 1));
+    assert_eq!(may(&b, "acme_db"), "+++++");
+}
+
+fn a_primary_that_steps_down() {
+    let b = AccessBlockers::default();
+    b.follow(doc("aborting index builds").operation());
+    b.block_writes(&id());
+    let (mut writes, mut reads) = (pin!(b.decided("acme", true)), pin!(b.decided("acme", false)));
+    assert!(now(writes.as_mut()).is_none() && now(reads.as_mut()).is_none());
+    b.step_down();
+    assert_eq!(may(&b, "acme_db"), "+w+++", "only documents count");
+    let Some(Decision::Gone(e)) = now(writes) else { panic!("gone") };
+    assert_eq!(e.code, ErrorCode::InterruptedDueToReplStateChange);
+    assert!(now(reads).is_none(), "who reads is no matter of offices");
+}
+
+fn a_lagging_member_that_is_told_late() {
+    let b = AccessBlockers::default();
+    b.rebuild(vec![Doc { block: Some(5), decided: Some(8), expires: true, ..doc("committed") }.operation()]);
+    assert_eq!(may(&b, "acme_db"), "xxxxx", "what may be forgotten was decided by a majority");
+    b.rebuild(vec![Doc { block: Some(5), ..doc("blocking") }.operation()]);
+    assert_eq!(may(&b, "acme_db"), "ww++w", "rolled back");
+    let mut waits = pin!(b.decided("acme", true));
+    assert!(now(waits.as_mut()).is_none());
+    b.rebuild(Vec::new());
+    assert_eq!(may(&b, "acme_db"), "+++++");
+    let Some(Decision::Gone(e)) = now(waits) else { panic!("gone") };
+    assert_eq!(e.code, ErrorCode::Interrupted);
+}
+
+fn one_kind_at_a_time_and_a_tenant_in_one_operation() {
+    let split = Doc { block: Some(5), ..doc("blocking") }.operation();
+    let merge = |expires| Operation {
+        kind: Kind::ShardMerge,
+        expires,
+        tenants: vec!["beta".to_owned()],
+        ..split.clone()
+    };
+    let begun = |id, tenant: &str| Operation {
+        tenants: vec![tenant.to_owned()],
+        ..Doc { id, ..doc("uninitialized") }.operation()
+    };
+    let reserve = |there: &[Operation], new: &Operation| {
+        let b = AccessBlockers::default();
+        b.rebuild(there.to_vec());
+        b.reserve(new).map_err(|e| e.code)
+    };
+    assert_eq!(reserve(&[], &begun(2, "acme")), Ok(()));
+    let taken = Err(ErrorCode::ConflictingOperationInProgress);
+    assert_eq!(reserve(std::slice::from_ref(&split), &begun(2, "acme")), taken);
+    assert_eq!(reserve(std::slice::from_ref(&split), &begun(2, "beta")), Ok(()));
+    assert_eq!(reserve(std::slice::from_ref(&split), &split), Ok(()), "itself");
+    let other = Err(ErrorCode::ConflictingServerlessOperation);
+    assert_eq!(reserve(&[merge(false)], &begun(2, "acme")), other);
+    assert_eq!(reserve(&[merge(true)], &begun(2, "acme")), Ok(()));
+
+    let b = AccessBlockers::default();
+    let (one, two) = (begun(1, "acme"), begun(2, "acme"));
+    b.rebuild(vec![one.clone(), two.clone()]);
+    assert!(b.reserve(&two).is_ok() && b.reserve(&two).is_ok(), "once more is no other");
+    assert_eq!(b.reserve(&one).map_err(|e| e.code), taken, "who comes first has it");
+    b.step_down();
+    assert!(b.reserve(&one).is_ok(), "the next office asks anew");
+}
+
+const ALL: &[fn()] = &[
+    a_split_that_commits,
+    a_split_that_aborts,
+    aborted_before_anything_was_blocked,
+    a_primary_that_steps_down,
+    a_lagging_member_that_is_told_late,
+    one_kind_at_a_time_and_a_tenant_in_one_operation,
+];
+
+#[test]
+fn tenants_wait_and_are_refused_as_the_documents_say() {
+    ALL.iter().for_each(|story| story());
+}
+
+#[test]
+fn each_rule_that_is_gone_is_noticed() {
+    for mutant in Mutant::ALL {
+        activate(Some(*mutant));
+        let noticed = ALL.iter().any(|story| std::panic::catch_unwind(story).is_err());
+        activate(None);
+        assert!(noticed, "{mutant:?} was not noticed");
+    }
+}
+
+#[test]
+fn no_other_document_is_a_state() {
+    let bad = [
+        doc("blocking"),
+        doc("committed"),
+        Doc { block: Some(5), ..doc("committed") },
+        doc("aborted"),
+        doc("nothing"),
+    ];
+    for doc in bad {
+        assert!(Operation::parse(Kind::ShardSplit, &doc.bson()).is_err(), "{}", doc.state);
+    }
+}
