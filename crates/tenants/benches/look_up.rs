@@ -22,14 +22,17 @@ fn cpu_time() -> Duration {
 fn blockers(tenants: usize) -> AccessBlockers {
     let all = AccessBlockers::default();
     if tenants > 0 {
-        all.follow(Operation {
-            id: Uuid([1; 16]),
-            kind: Kind::ShardSplit,
-            tenants: (0..tenants).map(|n| format!("tenant{n:04}")).collect(),
-            recipient_set: "new".to_owned(),
-            phase: Phase::NoBuilds,
-            expires: false,
-        });
+        all.follow(
+            Operation {
+                id: Uuid([1; 16]),
+                kind: Kind::ShardSplit,
+                tenants: (0..tenants).map(|n| format!("tenant{n:04}")).collect(),
+                recipient_set: "new".to_owned(),
+                phase: Phase::NoBuilds,
+                expires: false,
+            },
+            true,
+        );
     }
     all
 }

@@ -11,7 +11,6 @@ use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, HashMap, OpTime, Result, TenantId, Timestamp, Uuid};
 use pando_bson::{DocBuilder, RawDoc};
 use pando_env::sync::Notify;
-use pando_metrics::Counter;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
@@ -26,14 +25,31 @@ pub struct AccessBlockers {
     known: Mutex<Known>,
     changed: Notify,
     pub counts: Counts,
+    pub splits: Splits,
 }
 
-#[derive(Default)]
-pub struct Counts {
-    pub blocked_reads: Counter,
-    pub blocked_writes: Counter,
-    pub committed_errors: Counter,
-    pub aborted_errors: Counter,
+pando_metrics::group! {
+    /// What blockers have done on this member.
+    pub struct Counts {
+        /// Reads that waited for a tenant's decision.
+        pub blocked_reads: Counter = "numBlockedReads", "operations";
+        /// Writes that waited for a tenant's decision.
+        pub blocked_writes: Counter = "numBlockedWrites", "operations";
+        /// Operations that were told that their tenant is elsewhere.
+        pub committed_errors: Counter = "numTenantMigrationCommittedErrors", "operations";
+        /// Operations that were told that their tenant stays, after they had waited.
+        pub aborted_errors: Counter = "numTenantMigrationAbortedErrors", "operations";
+    }
+}
+
+pando_metrics::group! {
+    /// What became of the splits that this member led.
+    pub struct Splits {
+        /// Splits that committed.
+        pub committed: Counter = "totalCommitted", "splits";
+        /// Splits that were aborted.
+        pub aborted: Counter = "totalAborted", "splits";
+    }
 }
 
 #[derive(Default)]
@@ -135,9 +151,16 @@ impl AccessBlockers {
         self.publish(&known);
     }
 
-    /// A state document has come, or has become another.
-    pub fn follow(&self, operation: Operation) {
+    /// A state document has come, or has become another; `here`: by this primary's own doing.
+    pub fn follow(&self, operation: Operation, here: bool) {
         self.change(|known| {
+            let before = known.operations.get(&operation.id);
+            let news = before.is_none_or(|before| !before.is_decided());
+            match operation.phase {
+                Phase::Committed { .. } if here && news => self.splits.committed.inc(),
+                Phase::Aborted { .. } if here && news => self.splits.aborted.inc(),
+                _ => {}
+            }
             if broken(Mutant::EarlyForgotten) {
                 known.early.remove(&operation.id);
             }

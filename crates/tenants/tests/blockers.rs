@@ -87,21 +87,21 @@ fn now<F: Future>(f: Pin<&mut F>) -> Option<F::Output> {
 fn a_split_that_commits() {
     let b = AccessBlockers::default();
     assert!(!b.any());
-    b.follow(doc("uninitialized").operation());
+    b.follow(doc("uninitialized").operation(), true);
     assert_eq!(may(&b, "acme_db"), "+++++");
     assert!(!b.any(), "nobody is asked for nothing");
-    b.follow(doc("aborting index builds").operation());
+    b.follow(doc("aborting index builds").operation(), true);
     assert_eq!(may(&b, "acme_db"), "+w+++");
     b.block_writes(&id());
     assert_eq!(may(&b, "acme_db"), "ww+++", "writes wait before the document says so");
-    b.follow(doc("aborting index builds").operation());
+    b.follow(doc("aborting index builds").operation(), true);
     assert_eq!(may(&b, "acme_db"), "ww+++", "and whatever is written again meanwhile");
     let e = b.check_write("acme_db").expect_err("blocked");
     assert_eq!(blockers::tenant_of(&e).as_deref(), Some("acme"));
     let mut waits = pin!(b.decided("acme", true));
     assert!(now(waits.as_mut()).is_none());
 
-    b.follow(Doc { block: Some(5), ..doc("blocking") }.operation());
+    b.follow(Doc { block: Some(5), ..doc("blocking") }.operation(), true);
     for (db, can) in [
         ("acme_db", "ww++w"),
         ("zeta_db", "ww++w"),
@@ -114,7 +114,7 @@ fn a_split_that_commits() {
     }
     b.commit_point(OpTime::new(at(6), 1));
     assert!(now(waits.as_mut()).is_none());
-    b.follow(Doc { block: Some(5), decided: Some(8), ..doc("committed") }.operation());
+    b.follow(Doc { block: Some(5), decided: Some(8), ..doc("committed") }.operation(), true);
     assert_eq!(may(&b, "acme_db"), "ww++w", "no majority has the decision");
     assert!(now(waits.as_mut()).is_none());
     b.commit_point(OpTime::new(at(8), 1));
@@ -123,7 +123,7 @@ fn a_split_that_commits() {
     let Some(Decision::Committed(e)) = now(waits) else { panic!("committed") };
     assert_eq!(e.code, ErrorCode::TenantMigrationCommitted);
 
-    b.follow(Doc { block: Some(5), decided: Some(8), expires: true, ..doc("committed") }.operation());
+    b.follow(Doc { block: Some(5), decided: Some(8), expires: true, ..doc("committed") }.operation(), true);
     assert_eq!(may(&b, "acme_db"), "xxxxx", "until the document goes");
     b.remove(&id());
     assert_eq!(may(&b, "acme_db"), "+++++");
@@ -132,23 +132,23 @@ fn a_split_that_commits() {
 
 fn a_split_that_aborts() {
     let b = AccessBlockers::default();
-    b.follow(Doc { block: Some(5), ..doc("blocking") }.operation());
+    b.follow(Doc { block: Some(5), ..doc("blocking") }.operation(), true);
     let mut waits = pin!(b.decided("acme", true));
     assert!(now(waits.as_mut()).is_none());
-    b.follow(Doc { block: Some(5), decided: Some(8), ..doc("aborted") }.operation());
+    b.follow(Doc { block: Some(5), decided: Some(8), ..doc("aborted") }.operation(), true);
     assert_eq!(may(&b, "acme_db"), "ww++w", "no majority has the decision");
     b.commit_point(OpTime::new(at(9), 1));
     assert_eq!(may(&b, "acme_db"), "+++++");
     let Some(Decision::Aborted(e)) = now(waits) else { panic!("aborted") };
     assert_eq!(e.code, ErrorCode::TenantMigrationAborted);
-    b.follow(Doc { block: Some(5), decided: Some(8), expires: true, ..doc("aborted") }.operation());
+    b.follow(Doc { block: Some(5), decided: Some(8), expires: true, ..doc("aborted") }.operation(), true);
     assert!(!b.any(), "gone as soon as it may be forgotten");
 }
 
 fn aborted_before_anything_was_blocked() {
     let b = AccessBlockers::default();
-    b.follow(doc("aborting index builds").operation());
-    b.follow(Doc { decided: Some(8), ..doc("aborted") }.operation());
+    b.follow(doc("aborting index builds").operation(), true);
+    b.follow(Doc { decided: Some(8), ..doc("aborted") }.operation(), true);
     assert_eq!(may(&b, "acme_db"), "+w+++");
     b.commit_point(OpTime::new(at(8), 1));
     assert_eq!(may(&b, "acme_db"), "+++++");
@@ -156,7 +156,7 @@ fn aborted_before_anything_was_blocked() {
 
 fn a_primary_that_steps_down() {
     let b = AccessBlockers::default();
-    b.follow(doc("aborting index builds").operation());
+    b.follow(doc("aborting index builds").operation(), true);
     b.block_writes(&id());
     let (mut writes, mut reads) = (pin!(b.decided("acme", true)), pin!(b.decided("acme", false)));
     assert!(now(writes.as_mut()).is_none() && now(reads.as_mut()).is_none());

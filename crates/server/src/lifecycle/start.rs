@@ -298,6 +298,7 @@ fn statistics(parts: &RoleChanges, access: &Access, cursors: &Arc<OpenCursors>) 
         maintenance: parts.maintenance.clone(),
         cursors: cursors.clone(),
         retryable: parts.sessions.retryable.clone(),
+        tenants: parts.tenants.clone(),
     };
     Statistics::new(access.clone(), operations)
 }

@@ -2,9 +2,10 @@
 
 use crate::Config;
 use crate::cursors::OpenCursors;
+use crate::tenants::Tenants;
 use pando_access::{Index, Maintenance, OpenTxn, Phase, PreparedView};
 use pando_base::{Namespace, Timestamp};
-use pando_bson::{DocBuf, DocBuilder};
+use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_command::{ActiveOp, Client, Instance, OpCtx};
 use pando_oplog::session::lsid_doc;
 use pando_session::operations::{self, append_application, iso};
@@ -38,6 +39,7 @@ pub(crate) struct Operations {
     pub(crate) maintenance: Maintenance,
     pub(crate) cursors: Arc<OpenCursors>,
     pub(crate) retryable: Arc<Retryable>,
+    pub(crate) tenants: Option<Arc<Tenants>>,
 }
 
 impl Operations {
@@ -63,6 +65,11 @@ impl Operations {
             let prepared = self.maintenance.prepared();
             let own = prepared.iter().filter(|_| want.owner.is_none());
             rows.extend(own.map(|p| prepared_session(&host, p, now)));
+        }
+        if want.owner.is_none() {
+            rows.extend(
+                self.tenants.iter().flat_map(|tenants| tenants.states()).map(|s| split_row(&host, &s)),
+            );
         }
         if want.idle_cursors {
             let idle = self.cursors.idle();
@@ -216,6 +223,21 @@ fn build_row(host: &str, ns: &Namespace, indexes: &[Arc<Index>], now: Duration, 
     b.bool("waitingForLock", false);
     b.bool("waitingForFlowControl", false);
     Some(b.finish())
+}
+
+/// A split goes on in a task of its own, whoever waits for it.
+fn split_row(host: &str, state: &RawDoc) -> DocBuf {
+    let mut b = DocBuilder::with_capacity(512);
+    b.str("type", "op").str("host", host).str("desc", "shard split operation");
+    for e in state.iter() {
+        match e.name() {
+            "_id" => b.value("migrationId", e.value()),
+            _ => b.elem(e),
+        };
+    }
+    let reached = state.elem("commitOrAbortOpTime").is_some();
+    b.bool("reachedDecision", reached).bool("active", !reached);
+    b.finish()
 }
 
 fn idle_cursor(host: &str, id: i64, c: &pando_session::CursorInfo, now: Duration) -> DocBuf {

@@ -52,6 +52,11 @@ impl Tenants {
         self.blockers.rebuild(all?.into_iter().flatten().collect());
         Ok(())
     }
+    /// The state documents of this set's own operations. What cannot be read now is not shown.
+    pub(crate) fn states(&self) -> Vec<DocBuf> {
+        let docs = self.internal.all(&shard_split::collection(), ReadAt::Latest).unwrap_or_default();
+        docs.into_iter().filter(|doc| !self.is_of_donor(doc)).collect()
+    }
     /// The new set's primary removes what came with the data of the old one.
     pub(crate) async fn remove_those_of_donor(&self) -> Result<()> {
         let ns = shard_split::collection();

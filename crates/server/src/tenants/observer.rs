@@ -38,7 +38,8 @@ impl TenantObserver {
         };
         let tenants = self.0.clone();
         if let Some(operation) = operation {
-            unit.after_commit(move |_| tenants.blockers.follow(operation));
+            let here = !unit.is_applying();
+            unit.after_commit(move |_| tenants.blockers.follow(operation, here));
         }
         Ok(())
     }

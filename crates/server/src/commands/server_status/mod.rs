@@ -32,6 +32,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             "repl" => !server.replication.member.is_replicated(),
             "encryptionAtRest" => encryption_at_rest::is_absent(server),
             "sharding" | "shardingStatistics" => sharding::is_absent(server),
+            "shardSplits" | "tenantMigrationAccessBlocker" => server.tenants.is_none(),
             _ => false,
         };
         if wanted(section.name) && !absent {
@@ -89,9 +90,11 @@ const SECTIONS: &[Section] = &[
     Section::of("readConcernCounters"),
     Section::with("repl", repl::append),
     Section::with("security", |server, d| pando_logins::status::append(&server.logins, d)),
+    Section::of("shardSplits"),
     Section::with("sharding", sharding::append),
     Section::of("shardingStatistics"),
     Section::of("storageEngine"),
+    Section::of("tenantMigrationAccessBlocker"),
     Section::of("trafficRecording"),
     Section::with("transactions", |server, d| server.statistics.transactions.append_last(d)),
     Section::of("transportSecurity"),

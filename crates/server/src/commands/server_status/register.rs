@@ -32,6 +32,10 @@ impl Server {
             s.sharding.iter().filter(told).for_each(|s| s.collect(to));
         });
         section("storageEngine", storage_engine::collect);
+        section("shardSplits", |s, to| s.tenants.iter().for_each(|t| t.blockers.splits.collect(to)));
+        section("tenantMigrationAccessBlocker", |s, to| {
+            s.tenants.iter().for_each(|t| t.blockers.counts.collect(to));
+        });
         section("trafficRecording", traffic_recording::collect);
         section("transactions", |s, to| {
             s.statistics.transactions.collect(s.upkeep.maintenance.prepared_count(), to)

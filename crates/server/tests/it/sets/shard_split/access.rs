@@ -35,6 +35,10 @@ fn index_builds_wait_from_the_first_state_on_and_nothing_else() {
         c.ok(put("acme_db", 1)).await;
         c.ok(put("other_db", 1)).await;
         let (p, task) = d.held(BUILDS).await;
+        let ops = c.ok(doc! { "currentOp": 1, "desc": "shard split operation", "$db": "admin" }).await;
+        let ops = at(&ops, "inprog").and_then(Bson::as_array).expect("operations").to_vec();
+        let state = ops.first().and_then(|op| op.as_doc()?.get("state"));
+        assert_eq!(state, Some(&"aborting index builds".into()), "{ops:?}");
         assert_eq!(code(&c.run(briefly(index("acme_db"))).await), 50);
         c.ok(index("other_db")).await;
         c.ok(put("acme_db", 2)).await;
@@ -122,6 +126,15 @@ fn reads_of_the_time_of_blocking_wait_and_those_of_before_do_not() {
         d.go_on(p).await;
         assert_eq!(task.await.expect("it ends").get("state"), Some(&"committed".into()));
         assert_eq!(code(&waits.await.expect("it ends")), 321);
+        let status = c.ok(doc! { "serverStatus": 1, "$db": "admin" }).await;
+        for (path, least) in [
+            ("shardSplits.totalCommitted", 1),
+            ("tenantMigrationAccessBlocker.numBlockedReads", 2),
+            ("tenantMigrationAccessBlocker.numBlockedWrites", 1),
+            ("tenantMigrationAccessBlocker.numTenantMigrationCommittedErrors", 1),
+        ] {
+            assert!(number(&status, path) >= least, "{path} {status:?}");
+        }
         assert_eq!(code(&c.run(linearizable(look("acme_db"))).await), 321);
         d.done().await;
     });
