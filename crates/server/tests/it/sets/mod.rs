@@ -20,6 +20,7 @@ mod retries;
 mod rollback;
 mod serverless;
 mod services;
+mod shard_split;
 mod shutdown;
 mod snapshot_reads;
 mod transactions;
