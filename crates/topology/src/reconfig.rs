@@ -49,6 +49,11 @@ impl Core {
         self.change.as_ref().is_some_and(|c| c.stage != Stage::Precondition) || self.is_leaving()
     }
 
+    /// A configuration that may come into force here though nobody sees it yet.
+    pub fn has_config_on_its_way(&self) -> bool {
+        self.change.is_some()
+    }
+
     // --- replSetInitiate
 
     pub(crate) fn on_initiate(

@@ -36,6 +36,9 @@ impl ReplicaSetAware for Scribe {
     fn on_commit_point(&self, at: OpTime) {
         self.note(format!("on_commit_point {}", at.ts.secs()));
     }
+    fn on_recipient_config_installed(&self) {
+        self.note("on_recipient_config_installed".into());
+    }
     fn on_step_down(&self) {
         self.note("on_step_down".into());
     }
@@ -87,6 +90,9 @@ fn each_change_is_told_once() {
     h.commit_point(at(1));
     h.commit_point(at(2));
     h.commit_point(at(1));
+    // Another set, another commit point.
+    h.recipient_config_installed();
+    h.commit_point(at(1));
     h.step_down();
     h.step_down();
     // Elected, and gone before it wrote.
@@ -109,6 +115,8 @@ fn each_change_is_told_once() {
         "on_step_up_complete 3",
         "on_commit_point 1",
         "on_commit_point 2",
+        "on_recipient_config_installed",
+        "on_commit_point 1",
         "on_step_down",
         "on_step_up_begin 5",
         "on_step_down",
@@ -147,6 +155,7 @@ fn services_are_told_in_the_order_that_is_documented() {
     see(&|h| h.step_up_begin(1).unwrap());
     see(&|h| h.step_up_complete(1));
     see(&|h| h.commit_point(at(1)));
+    see(&|h| h.recipient_config_installed());
     see(&|h| h.step_down());
     see(&|h| h.rollback_begin());
     see(&|h| h.rollback_end(true));

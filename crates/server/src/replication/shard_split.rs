@@ -14,6 +14,10 @@ impl Replication {
     pub fn is_split_for(&self, set_name: &str) -> Option<Vec<String>> {
         split::is_split_for(&*self.member.config()?, set_name)
     }
+    /// A configuration of this node may come into force though it is not yet: whether the set is split is not known meanwhile.
+    pub fn is_reconfiguring(&self) -> Result<bool> {
+        Ok(self.coordinator()?.read(|core| core.has_config_on_its_way()))
+    }
     /// A reconfiguration by which the members with the key `tag` leave for the set `set_name`. Returns once a majority of those that stay
     /// has it; where it is in force already, it only waits for that. Only on the primary, of members with `--serverless`.
     pub async fn install_split_config(&self, tag: &str, set_name: &str) -> Result<()> {

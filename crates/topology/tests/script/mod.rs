@@ -150,10 +150,6 @@ impl Script {
                 let term = a.number("term").unwrap_or(self.core().term());
                 self.feed(Event::Drained { term });
             }
-            "left-drained" => {
-                let id = self.leaving.take().expect("a drain to leave");
-                self.feed(Event::DrainedToLeave { id });
-            }
             "first" => {
                 let at = position(a.word(0));
                 self.feed(Event::FirstEntry { term: at.op.t, at });
@@ -225,11 +221,6 @@ impl Script {
                 let force = a.flag("force");
                 self.feed(Event::Reconfig { token, config, self_index, force, bump: 10_000 });
             }
-            "split" => {
-                let (tag, set_name) = (a.word(0).to_owned(), a.word(1).to_owned());
-                let replica_set_id = pando_bson::ObjectId([2; 12]);
-                self.feed(Event::Split { token, tag, set_name, replica_set_id });
-            }
             "locate" => {
                 let id = self.located.remove(0);
                 let index = a.words.first().and_then(|w| w.parse().ok());
@@ -268,6 +259,21 @@ impl Script {
             "cancel" => self.feed(Event::CancelAwait { id: a.word(0).parse().expect("an id") }),
             "quiesce" => self.feed(Event::Quiesce { until: self.now + 15_000 }),
             "shutdown" => self.feed(Event::ShutDown),
+            _ => self.run_split(a, token),
+        }
+    }
+
+    fn run_split(&mut self, a: &Args, token: u64) {
+        match a.command.as_str() {
+            "split" => {
+                let (tag, set_name) = (a.word(0).to_owned(), a.word(1).to_owned());
+                let replica_set_id = pando_bson::ObjectId([2; 12]);
+                self.feed(Event::Split { token, tag, set_name, replica_set_id });
+            }
+            "left-drained" => {
+                let id = self.leaving.take().expect("a drain to leave");
+                self.feed(Event::DrainedToLeave { id });
+            }
             other => panic!("no such command: {other}"),
         }
     }
