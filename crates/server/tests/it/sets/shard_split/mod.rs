@@ -2,6 +2,7 @@
 
 mod access;
 mod commands;
+mod configuration;
 mod failures;
 mod moves;
 
