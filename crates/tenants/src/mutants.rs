@@ -21,6 +21,8 @@ pub enum Mutant {
     KindsTogether,
     /// A tenant may be in two operations.
     TenantsShared,
+    /// A document may become anything.
+    AnyStepIsLegal,
 }
 
 impl Mutant {
@@ -34,6 +36,7 @@ impl Mutant {
         Mutant::PrefixIsEnough,
         Mutant::KindsTogether,
         Mutant::TenantsShared,
+        Mutant::AnyStepIsLegal,
     ];
 }
 

@@ -111,6 +111,27 @@ impl Operation {
             expires: matches!(doc.get("expireAt"), Some(Value::DateTime(_))),
         })
     }
+    /// Whether a document may come into being so (SV-DOC-3).
+    pub fn may_be_first(&self) -> bool {
+        !self.expires
+            && matches!(self.phase, Phase::Begun | Phase::NoBuilds | Phase::Aborted { block: None, .. })
+    }
+    /// Whether its document may become that one (SV-DOC-3): step by step, and never another operation.
+    pub fn may_become(&self, next: &Operation) -> bool {
+        use Phase::{Aborted, Begun, Blocking, Committed, NoBuilds};
+        let same =
+            (self.id, &self.tenants, &self.recipient_set) == (next.id, &next.tenants, &next.recipient_set);
+        let step = match (self.phase, next.phase) {
+            (before, after) if before == after => self.is_decided() || !next.expires,
+            (Begun, NoBuilds | Aborted { block: None, .. }) => !next.expires,
+            (NoBuilds, Blocking(_) | Aborted { block: None, .. }) => !next.expires,
+            (Blocking(block), Committed { block: kept, .. } | Aborted { block: Some(kept), .. }) => {
+                block == kept && !next.expires
+            }
+            _ => broken(Mutant::AnyStepIsLegal),
+        };
+        same && step && (next.expires || !self.expires)
+    }
     pub fn is_decided(&self) -> bool {
         matches!(self.phase, Phase::Committed { .. } | Phase::Aborted { .. })
     }

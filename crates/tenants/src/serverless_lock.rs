@@ -6,6 +6,7 @@
 use crate::mutants::{Mutant, broken};
 use crate::operation::Operation;
 use pando_base::{Error, ErrorCode, Result};
+use std::collections::BTreeSet;
 
 /// Whether an operation may begin beside others.
 ///
@@ -23,8 +24,9 @@ pub fn may_begin(operation: &Operation, others: &[Operation]) -> Result<()> {
         );
         return Err(Error::new(ErrorCode::ConflictingServerlessOperation, text));
     }
+    let own: BTreeSet<&String> = operation.tenants.iter().collect();
     for other in under_way() {
-        let shared = other.tenants.iter().find(|tenant| operation.tenants.contains(tenant));
+        let shared = other.tenants.iter().find(|tenant| own.contains(tenant));
         if let Some(tenant) = shared.filter(|_| !broken(Mutant::TenantsShared)) {
             let text = format!("tenant {tenant} is part of a {} already: {}", kind.text(), other.id);
             return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));

@@ -216,6 +216,43 @@ fn one_kind_at_a_time_and_a_tenant_in_one_operation() {
     assert!(b.reserve(&one).is_ok(), "the next office asks anew");
 }
 
+fn documents_go_on_step_by_step() {
+    let begun = || doc("uninitialized");
+    let builds = || doc("aborting index builds");
+    let blocking = || Doc { block: Some(5), ..doc("blocking") };
+    let committed = |expires| Doc { block: Some(5), decided: Some(8), expires, ..doc("committed") };
+    let aborted = |block, expires| Doc { block, decided: Some(8), expires, ..doc("aborted") };
+    let all = [
+        begun(),
+        builds(),
+        blocking(),
+        committed(false),
+        committed(true),
+        aborted(None, false),
+        aborted(Some(5), false),
+        aborted(Some(5), true),
+    ];
+    let legal: Vec<String> = all
+        .iter()
+        .map(|from| {
+            let may = |to: &Doc| if from.operation().may_become(&to.operation()) { '+' } else { '-' };
+            all.iter().map(may).collect()
+        })
+        .collect();
+    assert_eq!(
+        legal,
+        ["++---+--", "-++--+--", "--++--+-", "---++---", "----+---", "-----+--", "------++", "-------+"]
+    );
+    let first: String = all.iter().map(|d| if d.operation().may_be_first() { '+' } else { '-' }).collect();
+    assert_eq!(first, "++---+--");
+    let other = Operation { tenants: vec!["beta".to_owned()], ..builds().operation() };
+    assert!(!begun().operation().may_become(&other), "other tenants");
+    let late =
+        Operation { phase: blocking().operation().phase, ..Doc { block: Some(6), ..blocking() }.operation() };
+    assert!(blocking().operation().may_become(&late));
+    assert!(!blocking().operation().may_become(&Doc { block: Some(6), ..blocking() }.operation()));
+}
+
 const ALL: &[fn()] = &[
     a_split_that_commits,
     a_split_that_aborts,
@@ -223,6 +260,7 @@ const ALL: &[fn()] = &[
     a_primary_that_steps_down,
     a_lagging_member_that_is_told_late,
     one_kind_at_a_time_and_a_tenant_in_one_operation,
+    documents_go_on_step_by_step,
 ];
 
 #[test]

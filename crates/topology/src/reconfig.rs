@@ -45,7 +45,7 @@ fn stepped_down() -> Error {
 
 impl Core {
     /// A step of it that an election must not overtake (R-CONF-9).
-    pub fn is_changing_config(&self) -> bool {
+    pub(crate) fn is_changing_config(&self) -> bool {
         self.change.as_ref().is_some_and(|c| c.stage != Stage::Precondition) || self.is_leaving()
     }
 

@@ -33,6 +33,9 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
              setDefaultRWConcern command to set a cluster-wide write concern and try the reconfig again.",
         ));
     }
+    if let Some(tenants) = server.tenants.as_ref().filter(|_| !force) {
+        tenants.check_may_reconfigure()?;
+    }
     let own = server.replication.own_members(&next).await;
     check_one_of_them(&next, &own)?;
     let self_index = own.first().copied();

@@ -105,6 +105,7 @@ impl RoleChanges {
             Found::At(point) => *point,
             Found::NoneSince(reached) => return Ok(Done::CannotTell(reached)),
         };
+        self.replication.check_is_member(source)?;
         let common = point.at.op_time;
         let way = self.way_back(&point)?;
         let fetched = match way {
@@ -180,6 +181,7 @@ impl RoleChanges {
             uneven: self.maintenance.is_before_min_valid(),
             definitions_known: self.maintenance.remembers_definitions(point.at.op_time.ts)?,
             unfetchable,
+            of_set_left: self.replication.is_of_set_left(undone.newest.map(|newest| newest.op_time)),
             spans_secs: undone.spans_ms() / 1000,
             limit_secs: self.instance.params.int(Param::rollbackTimeLimitSecs),
         });
@@ -216,15 +218,15 @@ impl RoleChanges {
     }
 
     /// This member's history begins after the common point, with an initial sync from somebody whose newest writes have
-    /// been undone since: there is nothing to go back to. Whatever was committed is at or below the common point, which
+    /// been undone since, or with what the set wrote that it has left: there is nothing to go back to. Whatever was committed is at or below the common point, which
     /// the source holds, so this member copies the set's data once more.
     async fn give_data_up(&self, common: OpTime, stable: Timestamp) -> Result<()> {
         self.env.log.warn(
             Component::Rollback,
             9100020,
-            "The data of this member's initial sync was rolled back by others: it is given up, and copied again",
+            "There is no state of this member's data that the set has had, too: it is given up, and copied again",
             |a| {
-                a.show("commonPoint", common).show("initialDataTimestamp", stable);
+                a.show("commonPoint", common).show("stableTimestamp", stable);
             },
         );
         self.empty(common).await?;

@@ -14,10 +14,11 @@ pub(crate) mod split_steps;
 pub(crate) mod waiting;
 
 use pando_access::{InternalCollections, Uninterrupted};
-use pando_base::Result;
+use pando_base::{Error, ErrorCode, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_repl::Repl;
 use pando_storage::ReadAt;
+use pando_tenants::operation::Phase;
 use pando_tenants::{AccessBlockers, Kind, Operation};
 use pando_workflows::shard_split;
 use std::sync::Arc;
@@ -51,6 +52,21 @@ impl Tenants {
         let all: Result<Vec<Option<Operation>>> = docs.iter().map(|doc| self.operation(doc)).collect();
         self.blockers.rebuild(all?.into_iter().flatten().collect());
         Ok(())
+    }
+    /// A configuration of a user's takes the place of the one that tells members to leave: while a split is undecided, one of them may not
+    /// have heard of it yet, and would be in no set.
+    ///
+    /// # Errors
+    /// 117.
+    pub(crate) fn check_may_reconfigure(&self) -> Result<()> {
+        let under_way = |o: &Operation| matches!(o.phase, Phase::Blocking(_));
+        match self.blockers.all().into_iter().find(|(operation, _)| under_way(operation)) {
+            None => Ok(()),
+            Some((operation, _)) => {
+                let text = format!("the set is being split: {}", operation.id);
+                Err(Error::new(ErrorCode::ConflictingOperationInProgress, text))
+            }
+        }
     }
     /// The state documents of this set's own operations. What cannot be read now is not shown.
     pub(crate) fn states(&self) -> Vec<DocBuf> {

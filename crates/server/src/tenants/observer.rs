@@ -5,8 +5,10 @@
 use super::Tenants;
 use pando_access::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
 use pando_access::{Collection, WriteOp, WriteUnit};
-use pando_base::{Result, Uuid};
+use pando_base::{Error, ErrorCode, Result, Uuid};
 use pando_bson::{DocBuf, RawDoc, Value};
+use pando_tenants::operation::Phase;
+use pando_tenants::{Kind, Operation};
 use pando_workflows::shard_split;
 use std::sync::Arc;
 
@@ -25,23 +27,57 @@ impl TenantObserver {
     fn is_state(coll: &Collection) -> bool {
         coll.ns == shard_split::collection()
     }
-    /// What it says holds from its commit on.
-    fn follow(&self, unit: &mut WriteUnit, coll: &Collection, doc: &RawDoc) -> Result<()> {
+    /// What it says holds from its commit on. What another member has written must be taken, whatever it is; a document that says
+    /// nothing blocks nobody.
+    fn follow(
+        &self,
+        unit: &mut WriteUnit,
+        coll: &Collection,
+        (old, new): (Option<&RawDoc>, &RawDoc),
+    ) -> Result<()> {
         if !Self::is_state(coll) {
             return Ok(());
         }
-        // What another member has written must be taken, whatever it is: a document that says nothing blocks nobody.
-        let operation = match self.0.operation(doc) {
-            Err(e) if !unit.is_applying() => return Err(e),
-            Err(_) => None,
-            Ok(operation) => operation,
-        };
+        let here = !unit.is_applying();
+        if here {
+            check_step(old, new)?;
+        }
         let tenants = self.0.clone();
-        if let Some(operation) = operation {
-            let here = !unit.is_applying();
+        if let Ok(Some(operation)) = self.0.operation(new) {
             unit.after_commit(move |_| tenants.blockers.follow(operation, here));
         }
         Ok(())
+    }
+    /// Nobody removes what tells clients where to go before its time (SV-GC-1).
+    fn check_may_go(&self, old: &RawDoc) -> Result<()> {
+        let expires = parse(old).is_ok_and(|operation| operation.expires || operation.phase == Phase::Begun);
+        if expires || self.0.is_of_donor(old) {
+            return Ok(());
+        }
+        let text = format!(
+            "cannot delete a donor's state document {old} since it has not been marked as garbage collectable"
+        );
+        Err(Error::new(ErrorCode::IllegalOperation, text))
+    }
+}
+
+fn parse(doc: &RawDoc) -> Result<Operation> {
+    Operation::parse(Kind::ShardSplit, doc)
+}
+
+/// SV-DOC-3.
+fn check_step(old: Option<&RawDoc>, new: &RawDoc) -> Result<()> {
+    let next = parse(new)?;
+    let legal = match old {
+        None => next.may_be_first(),
+        Some(old) => parse(old).is_ok_and(|before| before.may_become(&next)),
+    };
+    match legal {
+        true => Ok(()),
+        false => {
+            let text = format!("a shard split cannot get into that state: {new}");
+            Err(Error::new(ErrorCode::IllegalOperation, text))
+        }
     }
 }
 
@@ -54,17 +90,20 @@ fn id_of(doc: &RawDoc) -> Option<Uuid> {
 
 impl OpObserver for TenantObserver {
     fn inserted(&self, unit: &mut WriteUnit, _: &WriteOp<'_>, e: &Inserted<'_>) -> Result<()> {
-        self.follow(unit, e.coll, e.doc)?;
+        self.follow(unit, e.coll, (None, e.doc))?;
         self.check(unit, e.coll.ns.db())
     }
     fn updated(&self, unit: &mut WriteUnit, _: &WriteOp<'_>, e: &Updated<'_>) -> Result<()> {
-        self.follow(unit, e.coll, e.new)?;
+        self.follow(unit, e.coll, (Some(e.old), e.new))?;
         self.check(unit, e.coll.ns.db())
     }
     fn deleted(&self, unit: &mut WriteUnit, _: &WriteOp<'_>, e: &Deleted<'_>) -> Result<()> {
         if Self::is_state(e.coll)
             && let Some(id) = id_of(e.old)
         {
+            if !unit.is_applying() {
+                self.check_may_go(e.old)?;
+            }
             let tenants = self.0.clone();
             unit.after_commit(move |_| tenants.blockers.remove(&id));
         }

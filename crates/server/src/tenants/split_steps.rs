@@ -12,6 +12,7 @@ use pando_repl::topology::split;
 use pando_repl::topology::write_concern::{Concern, Waiter, Want};
 use pando_tenants::{Kind, Operation};
 use pando_workflows::shard_split;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,9 +56,9 @@ impl Step<'_> {
     fn config(&self) -> Result<Arc<ReplSetConfig>> {
         self.roles.replication.member.require_config()
     }
-    fn tenant_ids(&self) -> Vec<&str> {
+    fn tenant_ids(&self) -> impl Iterator<Item = &str> {
         let list = self.body.get("tenantIds").and_then(|v| v.as_array()).unwrap_or(RawDoc::empty());
-        list.iter().filter_map(|e| e.value().as_str()).collect()
+        list.iter().filter_map(|e| e.value().as_str())
     }
     fn recipients(&self, hosts: &[String], split: Option<bool>) -> DocBuf {
         let mut b = DocBuilder::new();
@@ -71,7 +72,7 @@ impl Step<'_> {
 
     /// SV-SPLIT-1, SV-LOCK, SV-CMD-4.
     fn validate(&self) -> Result<DocBuf> {
-        let state = shard_split::begin(&self.id, &self.tenant_ids(), self.tag, self.set);
+        let state = shard_split::begin(&self.id, &self.tenant_ids().collect::<Vec<_>>(), self.tag, self.set);
         self.tenants.blockers.reserve(&Operation::parse(Kind::ShardSplit, &state)?)?;
         let config = self.config()?;
         let hosts = split::check_recipients(&config, self.tag, self.set)?;
@@ -82,9 +83,9 @@ impl Step<'_> {
     /// Every member has its blockers by now: no build begins. Those under way are given up.
     async fn abort_builds(&self) -> Result<DocBuf> {
         let maintenance = &self.roles.maintenance;
-        let tenants = self.tenant_ids();
+        let tenants: BTreeSet<&str> = self.tenant_ids().collect();
         for db in maintenance.databases() {
-            if !TenantId::of(&db).is_some_and(|tenant| tenants.contains(&tenant)) {
+            if !TenantId::of(&db).is_some_and(|tenant| tenants.contains(tenant)) {
                 continue;
             }
             // Behind this lock is whoever began before the blockers came.
@@ -104,7 +105,7 @@ impl Step<'_> {
     /// Whether the configuration in force is the split one; one that is on its way is waited for.
     fn look(&self) -> Result<DocBuf> {
         let replication = &self.roles.replication;
-        if replication.inspect(|core| core.is_changing_config()) == Some(true) {
+        if replication.is_reconfiguring()? {
             let text = "a reconfiguration is on its way";
             return Err(Error::new(ErrorCode::ConfigurationInProgress, text));
         }

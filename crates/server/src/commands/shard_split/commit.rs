@@ -6,6 +6,7 @@ use pando_base::{TenantId, Uuid};
 use pando_command::request::missing;
 use pando_tenants::{Kind, Operation};
 use pando_workflows::shard_split;
+use std::collections::BTreeSet;
 
 struct Args<'a> {
     id: Uuid,
@@ -35,9 +36,10 @@ fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
         tag: tag.ok_or_else(|| none("recipientTagName"))?,
         set: set.ok_or_else(|| none("recipientSetName"))?,
     };
-    for (i, tenant) in args.tenants.iter().enumerate() {
+    let mut known = BTreeSet::new();
+    for tenant in &args.tenants {
         TenantId::parse(tenant)?;
-        if args.tenants[..i].contains(tenant) {
+        if !known.insert(*tenant) {
             return Err(Error::bad_value(format!("tenantIds has '{tenant}' twice")));
         }
     }

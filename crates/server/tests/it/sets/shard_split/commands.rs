@@ -104,6 +104,10 @@ fn a_split_that_is_called_off_leaves_everything_as_it_was() {
         };
         pause(100).await;
         assert_eq!(code(&d.ask(of_split("forgetShardSplit", 1)).await), 329);
+        let mut config = d.set.current(p).await;
+        let version = number(&config, "version");
+        config.set("version", version + 1);
+        assert_eq!(code(&d.set.reconfig(config, false).await), 117, "while it is undecided");
         d.go_on(p).await;
         assert_eq!(code(&abort.await.expect("it ends")), 0);
         let reply = task.await.expect("it ends");

@@ -148,7 +148,7 @@ fn a_recipient_that_is_down_is_waited_for() {
 }
 
 #[test]
-fn blockers_outlive_restarts_and_come_with_a_first_copy() {
+fn blockers_outlive_restarts() {
     run(async {
         let mut d = Donor::start().await;
         d.client().await.ok(put("acme_db", 1)).await;

@@ -3,6 +3,7 @@
 mod access;
 mod commands;
 mod configuration;
+mod documents;
 mod failures;
 mod moves;
 
@@ -30,7 +31,11 @@ pub(super) fn uuid(n: u8) -> Bson {
 
 impl Donor {
     pub(super) async fn start() -> Donor {
-        let set = Set::started_with(6, nameless).await;
+        Donor::beside(0).await
+    }
+    /// The same, with servers that are in no set yet.
+    pub(super) async fn beside(others: usize) -> Donor {
+        let set = Set::started_with(6 + others, nameless).await;
         let leaves = |n: i32| {
             let mut m = doc! { "votes": 0, "priority": 0, "hidden": true };
             m.push("tags", doc! { "leaves": format!("r{n}") });
@@ -40,8 +45,20 @@ impl Donor {
         config.set("_id", DONOR);
         config.set("settings", doc! { "heartbeatIntervalMillis": 250, "electionTimeoutMillis": 5000 });
         set.connect(0).await.admin(doc! { "replSetInitiate": config }).await;
-        set.settled().await;
-        Donor { set }
+        let d = Donor { set };
+        d.primary().await;
+        d.set
+            .until("all have copied", async |set| {
+                for i in 0..6 {
+                    let hello = set.hello(i).await;
+                    if !is(&hello, "secondary") && !is(&hello, "isWritablePrimary") {
+                        return false;
+                    }
+                }
+                true
+            })
+            .await;
+        d
     }
     /// The primary among those that stay.
     pub(super) async fn primary(&self) -> usize {
