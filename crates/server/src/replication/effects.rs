@@ -304,6 +304,13 @@ impl RoleChanges {
         self.settings.restore()?;
         self.sessions.restore_retryable_writes()?;
         self.sessions.restore_prepared()?;
+        // Services hear of their first data only; this may be another copy.
+        if let Some(sharding) = &self.sharding {
+            sharding.read_sections(&self.internal)?;
+        }
+        if let Some(tenants) = &self.tenants {
+            tenants.read_documents()?;
+        }
         let top = self.replication.top_of_log()?;
         self.replication.progress.reset(top);
         self.maintenance.resume_builds().await?;

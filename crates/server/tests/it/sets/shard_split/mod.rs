@@ -120,14 +120,15 @@ impl Donor {
     }
     /// Returns when a read of that database on a member ends with that code.
     pub(super) async fn until_told(&self, member: usize, db: &str, expected: i64) {
-        for _ in 0..6000 {
-            let mut c = self.set.connect(member).await;
-            if code(&c.run(anywhere(look(db))).await) == expected {
+        let mut told = Document::new();
+        for _ in 0..3000 {
+            told = self.set.connect(member).await.run(anywhere(look(db))).await;
+            if code(&told) == expected {
                 return;
             }
-            pause(10).await;
+            pause(20).await;
         }
-        panic!("member {member} does not answer with {expected}");
+        panic!("member {member} does not answer with {expected}: {told:?}");
     }
     pub(super) async fn done(self) {
         self.set.shut_down().await;
