@@ -287,6 +287,7 @@ impl Core {
         {
             self.fetch_config_from_host(request.from_host.as_str().into(), out);
         }
+        self.hear_asking_of_split(&request, out);
         self.on_claim(request.from_id, request.lost_primary, out);
         self.hear_of_new_primary(&request, out);
         self.look_at_reconfig(out);

@@ -22,7 +22,7 @@ use crate::config_change::ConfigChange;
 use crate::core::Core;
 use crate::early_signs::Gathering;
 use crate::member::{Host, MemberState, Position};
-use crate::message::{HeartbeatReply, ReplSetMetadata};
+use crate::message::{HeartbeatReply, HeartbeatRequest, Peer, ReplSetMetadata};
 use crate::mutants::{Mutant, broken};
 use crate::sources_aside::SourcesAside;
 use crate::timer::Timer;
@@ -103,6 +103,35 @@ impl Core {
         }
         self.ask_unknown_voters(out);
         self.look_at_leaving(out);
+    }
+
+    /// A member that asks has the configuration it names, as one that answers does.
+    pub(crate) fn hear_asking_of_split(&mut self, request: &HeartbeatRequest, out: &mut Actions) {
+        let Some(l) = &mut self.leaving else { return };
+        let id = l.config.id();
+        let in_its_term = request.term == id.term || broken(Mutant::LeaveOnLaterTerm);
+        let same_set = request.set_name == self.set_name;
+        if same_set && request.config == id && in_its_term && l.stays(&request.from_host) {
+            l.have.insert(request.from_host.clone());
+            self.look_at_leaving(out);
+        }
+    }
+
+    // --- told, by members that stay
+
+    /// By a configuration that is about to come into force: they are no members any more then.
+    pub(crate) fn peers_that_leave(&self, change: &ConfigChange) -> Vec<Peer> {
+        let recipient = change.config.recipient_config.as_ref().filter(|_| !change.leaves);
+        let hosts = recipient.iter().flat_map(|r| &r.members).map(|m| m.host.as_str());
+        hosts.filter_map(|host| self.peer(self.member_by_host(host)?.id)).collect()
+    }
+    /// Tenants wait until they have left: they hear of it now, not when they ask the next time. Nobody waits for their answers.
+    pub(crate) fn tell_those_that_leave(&mut self, peers: Vec<Peer>, out: &mut Actions) {
+        for to in peers.into_iter().filter(|to| !self.members.contains_key(&to.id)) {
+            self.heartbeats += 1;
+            let (seq, request) = (self.heartbeats, self.heartbeat_request(self.config_id()));
+            out.push(Action::SendHeartbeat { to, seq, request, timeout_ms: self.heartbeat_timeout_ms() });
+        }
     }
 
     /// Voters of the donor that came after the configuration in force here: no heartbeats go to them.

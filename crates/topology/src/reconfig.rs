@@ -462,6 +462,7 @@ impl Core {
             self.leave_set(&change.config, out);
         }
         self.remember_commit_point();
+        let leaving = self.peers_that_leave(change);
         self.set_name = change.config.name.clone();
         self.config = Some(change.config.clone());
         self.self_index = change.self_index;
@@ -496,6 +497,7 @@ impl Core {
         }
         self.bump_topology(out);
         self.schedule_all_heartbeats();
+        self.tell_those_that_leave(leaving, out);
         self.schedule_election();
         self.recheck_waiters(out);
         self.on_positions_changed(out);
