@@ -30,6 +30,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from splitting import servers, splitter, users, verdict  # noqa: E402
@@ -161,8 +162,8 @@ class Round:
             if self.split.outcome == "committed":
                 self.failures += verdict.Verdict(self).judge()
             self.measure()
-        except (SystemExit, LookupError, OSError) as e:
-            self.failures.append(f"{type(e).__name__}: {e}")
+        except (Exception, SystemExit):  # noqa: BLE001 - the next round goes on, and this one has failed.
+            self.failures.append(traceback.format_exc())
         if self.failures and self.a.linger:
             time.sleep(self.a.linger)
         self.six.end()

@@ -17,6 +17,8 @@ from .servers import DONOR, RECIPIENT  # noqa: E402
 PAUSE_S = .05
 LISTS, SPAN_S = 3, 2
 ELEMENTS = 1_000_000
+# A keeper's second counter has this number more.
+OTHER = 1000
 
 
 def db_of(tenant):
@@ -61,10 +63,10 @@ class Keeper(User):
 
     def __init__(self, *given):
         super().__init__(*given)
-        self.ids, self.count, self.n = [], 0, 0
+        self.ids, self.count, self.others, self.n = [], 0, 0, 0
 
     def act(self):
-        return self.random.choice([self.insert, self.insert, self.update, self.modify, self.look])()
+        return self.random.choice([self.insert, self.insert, self.update, self.update_both, self.modify, self.look])()
 
     def insert(self):
         ids = [f"{self.number}-{self.n + i}" for i in range(self.random.choice([1, 1, 3]))]
@@ -81,6 +83,15 @@ class Keeper(User):
         self.count += 1
         if reply.get("n") != 1:
             self.complain(f"increment {self.count} answered {reply}")
+        return True
+
+    def update_both(self):
+        """Statements of one command, which may be cut off between them."""
+        changes = [{"q": {"_id": i}, "u": {"$inc": {"n": 1}}, "upsert": True} for i in (self.number, self.number + OTHER)]
+        reply = self.caller.write(self.db, {"update": "counters", "updates": changes})
+        self.count, self.others = self.count + 1, self.others + 1
+        if reply.get("n") != 2:
+            self.complain(f"two increments answered {reply}")
         return True
 
     def modify(self):
@@ -299,8 +310,8 @@ class Users:
             u.start()
 
     def moved(self):
-        """Whether every user of a tenant that moves has gone to the new set."""
-        return all(u.at() == RECIPIENT for u in self.all if u.moves)
+        """Whether every user of a tenant that moves has gone to the new set, and its change stream."""
+        return all(u.at() == RECIPIENT for u in self.all if u.moves) and all(s.side == RECIPIENT for s in self.streams if s.tenant in self.moving)
 
     def end(self):
         self.stop.set()

@@ -105,10 +105,10 @@ class Verdict:
 
     def counters(self):
         for u in self.users.keepers:
-            found = self.owner(u.tenants[0]).all(u.db, "counters", {"_id": u.number})
-            n = found[0]["n"] if found else 0
-            if n != u.count:
-                yield f"{u}: the counter is {n} instead of {u.count}"
+            found = {d["_id"]: d["n"] for d in self.owner(u.tenants[0]).all(u.db, "counters")}
+            for i, count in (u.number, u.count), (u.number + users.OTHER, u.others):
+                if found.get(i, 0) != count:
+                    yield f"{u}: counter {i} is {found.get(i, 0)} instead of {count}"
 
     def registers(self):
         """Values are unique, so they form a chain; no command may see less of it than one that had returned when it was called."""
