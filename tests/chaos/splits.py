@@ -57,7 +57,7 @@ class Round:
 
     def tell(self, text):
         with self.lock:
-            self.log.write(f"{time.strftime('%H:%M:%S')}{time.time() % 1:.3f} {text}\n")
+            self.log.write(f"{users.clock()} {text}\n")
             self.log.flush()
         if self.a.verbose:
             self.run.tell(f"  {text}")

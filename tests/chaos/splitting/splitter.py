@@ -15,7 +15,7 @@ SILENT_S = 60
 BACK_S = 60
 DOWN_S = 1.5
 # Of a split that nobody disturbs, until one has ended.
-USUAL_S = 1.0
+USUAL_S = 2.0
 VICTIMS = ["donor's primary", "donor's secondary", "recipient", "two recipients", "new primary"]
 
 

@@ -1,4 +1,5 @@
 """Users of tenants that move and of tenants that stay. Each knows what it was told."""
+import datetime
 import pathlib
 import random
 import sys
@@ -19,6 +20,11 @@ LISTS, SPAN_S = 3, 2
 ELEMENTS = 1_000_000
 # A keeper's second counter has this number more.
 OTHER = 1000
+
+
+def clock():
+    """As servers write it into their logs, to the millisecond."""
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%H:%M:%S.%f")[:-3]
 
 
 def db_of(tenant):
@@ -55,7 +61,7 @@ class User(threading.Thread):
             time.sleep(self.random.random() * PAUSE_S)
 
     def complain(self, text):
-        self.wrong.append(f"{self} at {time.strftime('%H:%M:%S')}{time.time() % 1:.3f}: {text}")
+        self.wrong.append(f"{self} at {clock()}: {text}")
 
 
 class Keeper(User):
