@@ -9,7 +9,8 @@ Each round is a set of three voters and three hidden members with --serverless, 
 tenants that stay insert, count, append to lists in transactions, compare and set registers, all of it retried like a driver does, and
 two change streams watch. Then 20 tenants are split off (`commitShardSplit`), asked for until a primary says how it ended. Some rounds
 call it off (`abortShardSplit`): then all goes on at the donor, and another split follows. With --kills, at random moments the donor's
-primary, another one of its members, one or two of those that leave or the new set's first primary are killed and started again.
+primary, another one of its members, one or two of those that leave, the new set's first primary or all are killed and started again, or
+the donor's primary stands still until another one is elected.
 A user who is told that its tenant has moved (321) sends the same to the new set; one who is told that the split was called off (325) sends
 it to the donor again.
 
@@ -37,8 +38,8 @@ from splitting import servers, splitter, users, verdict  # noqa: E402
 
 TENANTS, MOVING = 100, 20
 BEFORE_S, BEHIND_S, MOVED_S = 2.5, 1.5, 60
-# What is called off is called off within this part of the usual time.
-ABORTS, ABORTED_WITHIN = .25, 1.0
+# What is called off is called off within this time, soon rather than late: the configuration is split within a tenth of a second.
+ABORTS, ABORTED_WITHIN_S = .3, .3
 # Some splits are forgotten while users are at work and servers die.
 FORGOTTEN_EARLY = .3
 
@@ -85,7 +86,7 @@ class Round:
         told = []
 
         def run():
-            time.sleep(self.rng.random() * ABORTED_WITHIN * splitter.usual(self.run.took))
+            time.sleep(self.rng.random() ** 2 * ABORTED_WITHIN_S)
             told.append(split.abort())
             self.tell(f"abortShardSplit: {told[0]}")
 

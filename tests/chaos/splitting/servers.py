@@ -1,5 +1,7 @@
 """Six processes without a name: three voters that stay the donor, and three hidden members that leave it."""
+import os
 import pathlib
+import signal
 import struct
 import subprocess
 import sys
@@ -46,6 +48,15 @@ class Server(failover.Member):
     def kill(self, *given):
         self.killed = True
         super().kill(*given)
+
+    def silence(self):
+        """Not to be killed meanwhile."""
+        self.killed = True
+        os.kill(self.proc.pid, signal.SIGSTOP)
+
+    def speak(self):
+        os.kill(self.proc.pid, signal.SIGCONT)
+        self.killed = False
 
     def ask(self, cmd, db="admin", timeout=5.0):
         """The reply, or the error of the network as one."""

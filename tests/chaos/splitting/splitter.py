@@ -16,7 +16,9 @@ BACK_S = 60
 DOWN_S = 1.5
 # Of a split that nobody disturbs, until one has ended.
 USUAL_S = 2.0
-VICTIMS = ["donor's primary", "donor's secondary", "recipient", "two recipients", "new primary"]
+VICTIMS = ["donor's primary", "donor's secondary", "recipient", "two recipients", "new primary", "all", "silent primary"]
+# Silent: it does not run, until another one is primary, and then it goes on.
+SILENT = 5.0
 
 
 class Kills:
@@ -32,9 +34,12 @@ class Kills:
 
     def victims(self, what):
         donors, recipients = self.six.of[DONOR], self.six.of[RECIPIENT]
-        if what in ("donor's primary", "donor's secondary"):
+        if what == "all":
+            return donors + recipients
+        if what.startswith("donor") or what.startswith("silent"):
             p = self.six.primary(DONOR, 15)
-            return [p] if what == "donor's primary" and p else [m for m in donors if m is not p and not m.killed][:1]
+            others = [m for m in donors if m is not p and not m.killed]
+            return others[:1] if what == "donor's secondary" else [p] if p else []
         if what == "new primary":
             p = self.six.primary(RECIPIENT, 20)
             return [p] if p else []
@@ -42,16 +47,17 @@ class Kills:
 
     def run(self, what, after, down):
         time.sleep(after)
-        victims = self.victims(what)
+        victims, silent = self.victims(what), what.startswith("silent")
         with self.lock:
             victims = [m for m in victims if not m.killed]
             for m in victims:
-                m.kill()
+                m.silence() if silent else m.kill()
         self.count += len(victims)
+        down += SILENT if silent else 0
         self.tell(f"killed {what} ({', '.join(str(m.i) for m in victims)}) for {down:.2f} s")
         time.sleep(down)
         for m in victims:
-            m.start()
+            m.speak() if silent else m.start()
         for m in victims:
             self.await_back(m)
 
