@@ -10,7 +10,8 @@ tenants that stay insert, count, append to lists in transactions, compare and se
 two change streams watch. Then 20 tenants are split off (`commitShardSplit`), asked for until a primary says how it ended. Some rounds
 call it off (`abortShardSplit`): then all goes on at the donor, and another split follows. With --kills, at random moments the donor's
 primary, another one of its members, one or two of those that leave, the new set's first primary or all are killed and started again, or
-the donor's primary stands still until another one is elected.
+the donor's primary stands still until another one is elected. Behind the decision members of the donor are asked for moved tenants' data by
+reads that wait for nothing: they may refuse, and must not tell what was before.
 A user who is told that its tenant has moved (321) sends the same to the new set; one who is told that the split was called off (325) sends
 it to the donor again.
 
@@ -42,6 +43,8 @@ BEFORE_S, BEHIND_S, MOVED_S = 2.5, 1.5, 60
 ABORTS, ABORTED_WITHIN_S = .3, .3
 # Some splits are forgotten while users are at work and servers die.
 FORGOTTEN_EARLY = .3
+# Some members of the donor start anew once the split is committed.
+LATE_KILLS = .5
 
 
 class Round:
@@ -137,6 +140,8 @@ class Round:
             time.sleep(.1)
         if not self.a.kills and not self.aborted:
             self.run.took.append(self.split.seconds)
+        if self.a.kills and self.rng.random() < LATE_KILLS:
+            self.kills.strike(self.rng.choice(splitter.LATE_VICTIMS), self.rng.random() * BEHIND_S / 3)
         if self.rng.random() < FORGOTTEN_EARLY and self.users.moved():
             self.forget_early()
         time.sleep(BEHIND_S)
@@ -145,6 +150,7 @@ class Round:
     def forget_early(self):
         time.sleep(self.rng.random())
         self.state = self.six.primary(servers.DONOR).all("config", "tenantSplitDonors", {"_id": self.split.id})[0]
+        self.users.end_latecomers()
         wrong = self.split.forget()
         self.forgotten = not wrong
         self.tell(f"forgetShardSplit: {wrong or 'ok'}")

@@ -17,6 +17,8 @@ DOWN_S = 1.5
 # Of a split that nobody disturbs, until one has ended.
 USUAL_S = 2.0
 VICTIMS = ["donor's primary", "donor's secondary", "recipient", "two recipients", "new primary", "all", "silent primary"]
+# Behind the decision.
+LATE_VICTIMS = ["donor's primary", "donor's secondary", "all donors"]
 # Silent: it does not run, until another one is primary, and then it goes on.
 SILENT = 5.0
 
@@ -34,8 +36,8 @@ class Kills:
 
     def victims(self, what):
         donors, recipients = self.six.of[DONOR], self.six.of[RECIPIENT]
-        if what == "all":
-            return donors + recipients
+        if what in ("all", "all donors"):
+            return donors + (recipients if what == "all" else [])
         if what.startswith("donor") or what.startswith("silent"):
             p = self.six.primary(DONOR, 15)
             others = [m for m in donors if m is not p and not m.killed]

@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import drivers  # noqa: E402
 
 from .callers import ABORTED, COMMITTED, HANG_S, Caller, Hangs, Refused  # noqa: E402
-from .servers import DONOR, RECIPIENT  # noqa: E402
+from .servers import DONOR, RECIPIENT, Conn  # noqa: E402
 
 PAUSE_S = .05
 LISTS, SPAN_S = 3, 2
@@ -217,6 +217,34 @@ class Register(User):
         return True
 
 
+class Latecomer(threading.Thread):
+    """Asks one member of the donor for counters of tenants that have moved, by the weakest read: it may be refused, and must not be told what was before."""
+
+    def __init__(self, users, member):
+        super().__init__(daemon=True)
+        self.users, self.member, self.conn, self.wrong, self.stale = users, member, None, [], 0
+
+    def run(self):
+        while not self.users.late_stop.is_set():
+            for k in self.users.keepers:
+                if k.moves and k.at() == RECIPIENT:
+                    self.look(k, k.count)
+            time.sleep(.01)
+
+    def look(self, keeper, least):
+        try:
+            self.conn = self.conn or Conn(self.member.name, timeout=2)
+            find = {"find": "counters", "filter": {"_id": keeper.number}, "$readPreference": {"mode": "secondaryPreferred"}, "maxTimeMS": 1000}
+            reply = self.conn.command(keeper.db, find)
+        except (OSError, ValueError):
+            self.conn = None
+            return
+        found = reply["cursor"]["firstBatch"] if reply.get("ok") == 1 else None
+        if found is not None and (found[0]["n"] if found else 0) < least and not self.users.late_stop.is_set():
+            self.stale += 1
+            self.wrong.append(f"member {self.member.i} of the donor at {clock()}: counter {keeper.number} was read as {found} when the new set had {least}")
+
+
 class Driven(User):
     """Inserts through pymongo, as an application does."""
 
@@ -305,6 +333,9 @@ class Users:
         self.keepers = [Keeper(self, i + 11, t) for i, t in enumerate([*moving[3:7], *staying[3:6]])]
         self.registers = [Register(self, i + 21, t) for i, t in enumerate([moving[7], moving[7], staying[7], staying[7]])]
         self.driven = [Driven(self, i + 31, t) for i, t in enumerate([moving[8], staying[8]])]
+        # Once the split is forgotten, what the donor has left may be read.
+        self.late_stop = threading.Event()
+        self.latecomers = [Latecomer(self, m) for m in six.of[DONOR]]
         self.all = [*self.lists, *self.keepers, *self.registers, *self.driven]
 
     def start(self):
@@ -312,15 +343,21 @@ class Users:
             s.start()
             if not s.opened.wait(30):
                 raise SystemExit(f"a change stream was not opened: {s.trouble}")
-        for u in self.all:
+        for u in self.all + self.latecomers:
             u.start()
 
     def moved(self):
         """Whether every user of a tenant that moves has gone to the new set, and its change stream."""
         return all(u.at() == RECIPIENT for u in self.all if u.moves) and all(s.side == RECIPIENT for s in self.streams if s.tenant in self.moving)
 
+    def end_latecomers(self):
+        self.late_stop.set()
+        for u in self.latecomers:
+            u.join(5)
+
     def end(self):
         self.stop.set()
+        self.end_latecomers()
         for u in self.all:
             u.join(2 * HANG_S)
         return [f"{u} did not end" for u in self.all if u.is_alive()]

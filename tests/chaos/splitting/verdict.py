@@ -17,7 +17,7 @@ class Verdict:
         self.moving, self.staying = rnd.moving, rnd.staying
 
     def checks(self):
-        return [self.nobody_fell, self.sets_are_whole, self.users_were_told_the_truth, self.blockers_tell_the_same, self.recipients_know_of_no_split,
+        return [self.nobody_fell, self.sets_are_whole, self.users_were_told_the_truth, self.nobody_was_told_what_was_before, self.blockers_tell_the_same, self.recipients_know_of_no_split,
                 self.nothing_was_written_behind_the_block, self.streams, self.documents, self.counters, self.registers, self.other_data, self.history,
                 self.it_is_forgotten, self.donor_has_nothing_more, self.members_are_equal]
 
@@ -57,6 +57,11 @@ class Verdict:
                 yield f"{u} has done {len(u.done)} things"
             if (u.at() == RECIPIENT) != u.moves:
                 yield f"{u} is at the {u.at()}"
+
+    def nobody_was_told_what_was_before(self):
+        for u in self.users.latecomers:
+            if u.wrong:
+                yield f"{u.stale} times: {u.wrong[0]}"
 
     def blockers_tell_the_same(self):
         """On every member of the donor, as soon as it knows."""
