@@ -39,8 +39,8 @@ from splitting import servers, splitter, users, verdict  # noqa: E402
 
 TENANTS, MOVING = 100, 20
 BEFORE_S, BEHIND_S, MOVED_S = 2.5, 1.5, 60
-# What is called off is called off within this time, soon rather than late: the configuration is split within a tenth of a second.
-ABORTS, ABORTED_WITHIN_S = .3, .3
+# What is called off is called off within this time: the configuration is split within a tenth of a second, unless a recipient is down.
+ABORTS, ABORTED_WITHIN_S, ABORTED_WITHIN_DOWN_S = .3, .1, .8
 # Some splits are forgotten while users are at work and servers die.
 FORGOTTEN_EARLY = .3
 # Some members of the donor start anew once the split is committed.
@@ -89,7 +89,7 @@ class Round:
         told = []
 
         def run():
-            time.sleep(self.rng.random() ** 2 * ABORTED_WITHIN_S)
+            time.sleep(self.rng.random() * (ABORTED_WITHIN_DOWN_S if self.a.kills else ABORTED_WITHIN_S))
             told.append(split.abort())
             self.tell(f"abortShardSplit: {told[0]}")
 
@@ -100,6 +100,9 @@ class Round:
     def carry_out(self):
         """Splits; True where it was called off and must be done once more."""
         split, aborts = self.new_split(), self.rng.random() < ABORTS and not self.aborted and not self.a.no_aborts
+        if aborts and self.a.kills:
+            self.kills.strike("recipient", 0)
+            time.sleep(.1)
         off = self.call_off(split) if aborts else None
         split.commit()
         self.tell(f"the split was {split.outcome} in {split.seconds:.2f} s{', behind ' + ', '.join(split.passed) if split.passed else ''}")
