@@ -351,6 +351,19 @@ impl ErrorCode {
     pub fn ends_command(self) -> bool {
         self.is(ENDS_COMMAND)
     }
+    /// The tenant is about to be elsewhere, is, or stays after all (SV-MTAB-2).
+    pub fn is_of_tenant(self) -> bool {
+        matches!(
+            self,
+            ErrorCode::TenantMigrationConflict
+                | ErrorCode::TenantMigrationCommitted
+                | ErrorCode::TenantMigrationAborted
+        )
+    }
+    /// It ends a command as a whole; but where something of it was done already, what that was must be told.
+    pub fn ends_batch_of(self, done: bool) -> bool {
+        self.ends_command() && !(done && self.is_of_tenant())
+    }
     /// No document behind this one is inserted, in whatever order they may be.
     pub fn ends_batch(self) -> bool {
         self.is(ENDS_COMMAND | ENDS_BATCH)

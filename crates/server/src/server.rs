@@ -14,7 +14,8 @@ use crate::tenants::Tenants;
 use crate::upkeep::Upkeep;
 use crate::upkeep::repair::Repair;
 use pando_access::Access;
-use pando_command::{Instance, Registry};
+use pando_base::{Error, Result};
+use pando_command::{Instance, OpCtx, Registry};
 use pando_logins::Logins;
 use pando_storage::Storage;
 use std::sync::Arc;
@@ -52,6 +53,13 @@ impl Server {
         Repair { env: &instance.env, storage, maintenance: &upkeep.maintenance, replication }
             .check_all()
             .await
+    }
+    /// Of one write of several, the others of which were done: what its error is once nobody has to wait for it any more.
+    pub(crate) async fn settled(&self, ctx: &OpCtx, error: Error) -> Result<Error> {
+        match &self.tenants {
+            Some(tenants) => tenants.settled(ctx, error).await,
+            None => Ok(error),
+        }
     }
     /// What connections are served with.
     pub fn service(self: &Arc<Self>) -> pando_shell::Service<Server> {

@@ -8,10 +8,10 @@ use crate::operation::{Access, Operation, Phase};
 use crate::serverless_lock;
 use arc_swap::ArcSwap;
 use pando_base::panics::poisoned;
-use pando_base::{Error, ErrorCode, HashMap, OpTime, Result, TenantId, Timestamp, Uuid};
+use pando_base::{Error, ErrorCode, HashMap, OpTime, Result, TenantId, Timestamp, Uuid, limits};
 use pando_bson::{DocBuilder, RawDoc};
 use pando_env::sync::Notify;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -60,11 +60,33 @@ struct Known {
     /// Which of those that have just begun may go on: their tenants are theirs.
     reserved: BTreeSet<Uuid>,
     committed: Timestamp,
+    /// What became of operations whose blockers are gone already: whoever waited may look later. The newest is last.
+    ended: VecDeque<(Uuid, Access)>,
     /// How many times a primary of this process has stepped down.
     offices: u64,
 }
 
 impl Known {
+    /// Whose decision holds, with or without a blocker.
+    fn note_ended(&mut self) {
+        for (id, operation) in &self.operations {
+            let end = match (operation.access(false, self.committed), operation.phase) {
+                (Some(end @ (Access::Moved | Access::Stays)), _) => end,
+                (None, Phase::Aborted { .. }) => Access::Stays,
+                _ => continue,
+            };
+            if !self.ended.iter().any(|(known, _)| known == id) {
+                self.ended.push_back((*id, end));
+            }
+        }
+        while self.ended.len() > limits::TENANT_DECISIONS_KEPT {
+            self.ended.pop_front();
+        }
+    }
+    fn ended(&self, id: Uuid) -> Option<Access> {
+        let found = self.ended.iter().find(|(known, _)| *known == id);
+        found.map(|(_, end)| *end).filter(|_| !broken(Mutant::DecisionForgotten))
+    }
     fn may_begin(&self, operation: &Operation) -> Result<()> {
         let counts = |o: &&Operation| {
             o.id != operation.id && (o.phase != Phase::Begun || self.reserved.contains(&o.id))
@@ -126,7 +148,8 @@ impl AccessBlockers {
         self.known.lock().unwrap_or_else(poisoned)
     }
     /// Makes the table anew from what is known.
-    fn publish(&self, known: &Known) {
+    fn publish(&self, known: &mut Known) {
+        known.note_ended();
         let mut table = Table::default();
         for (id, operation) in &known.operations {
             let early = known.early.contains(id) && !broken(Mutant::EarlyNotShown);
@@ -148,7 +171,7 @@ impl AccessBlockers {
     fn change(&self, change: impl FnOnce(&mut Known)) {
         let mut known = self.known();
         change(&mut known);
-        self.publish(&known);
+        self.publish(&mut known);
     }
 
     /// A state document has come, or has become another; `here`: by this primary's own doing.
@@ -220,7 +243,7 @@ impl AccessBlockers {
         let before = std::mem::replace(&mut known.committed, at.ts);
         let decides = |o: &Operation| o.access(true, before) != o.access(true, at.ts);
         if known.operations.values().any(decides) {
-            self.publish(&known);
+            self.publish(&mut known);
         }
     }
 
@@ -250,7 +273,7 @@ impl AccessBlockers {
         let Some((tenant, blocker)) = self.blocker(db) else { return Ok(()) };
         match blocker.access {
             Access::NoBuilds | Access::Stays => Ok(()),
-            Access::NoWrites | Access::NoWritesNoReads(_) => {
+            Access::NoWrites | Access::NoWritesNoReads(_) | Access::Leaves => {
                 self.counts.blocked_writes.inc();
                 Err(conflict(tenant, "Write"))
             }
@@ -271,6 +294,10 @@ impl AccessBlockers {
     pub fn read(&self, db: &str, at: Option<Timestamp>) -> Reading {
         match self.blocker(db).map(|(_, blocker)| blocker.access) {
             Some(Access::NoWritesNoReads(block)) if at.is_some_and(|at| at >= block) => {
+                self.counts.blocked_reads.inc();
+                Reading::Waits
+            }
+            Some(Access::Leaves) => {
                 self.counts.blocked_reads.inc();
                 Reading::Waits
             }
@@ -309,14 +336,17 @@ impl AccessBlockers {
             let text = "the primary has stepped down while a write waited for a tenant";
             return gone(ErrorCode::InterruptedDueToReplStateChange, text);
         }
-        match now {
-            Some(Blocker { operation, access }) if Some(operation) == waits_for => match access {
-                Access::Moved => Some(Decision::Committed(self.moved())),
-                Access::Stays => Some(Decision::Aborted(self.aborted())),
-                _ if broken(Mutant::NobodyWaits) => Some(Decision::Aborted(self.aborted())),
-                _ => None,
-            },
-            _ => gone(ErrorCode::Interrupted, "the operation that a tenant waited for is gone"),
+        let access = match (now, waits_for) {
+            (Some(Blocker { operation, access }), Some(id)) if operation == id => Some(access),
+            (_, Some(id)) => self.known().ended(id),
+            _ => None,
+        };
+        match access {
+            Some(Access::Moved) => Some(Decision::Committed(self.moved())),
+            Some(Access::Stays) => Some(Decision::Aborted(self.aborted())),
+            Some(_) if broken(Mutant::NobodyWaits) => Some(Decision::Aborted(self.aborted())),
+            Some(_) => None,
+            None => gone(ErrorCode::Interrupted, "the operation that a tenant waited for is gone"),
         }
     }
     fn aborted(&self) -> Error {

@@ -23,6 +23,10 @@ pub enum Mutant {
     TenantsShared,
     /// A document may become anything.
     AnyStepIsLegal,
+    /// A member that knows of the decision, and not yet that it holds, answers reads.
+    ReadsPassAfterRestart,
+    /// What was decided is forgotten before whoever waited has looked.
+    DecisionForgotten,
 }
 
 impl Mutant {
@@ -37,6 +41,8 @@ impl Mutant {
         Mutant::KindsTogether,
         Mutant::TenantsShared,
         Mutant::AnyStepIsLegal,
+        Mutant::ReadsPassAfterRestart,
+        Mutant::DecisionForgotten,
     ];
 }
 

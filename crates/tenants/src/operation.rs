@@ -62,6 +62,9 @@ pub enum Access {
     NoWrites,
     /// So do reads of that time and later ones.
     NoWritesNoReads(Timestamp),
+    /// All reads wait, too: they are elsewhere, as soon as it is known that a majority knows so. It cannot be otherwise any more, and the new
+    /// owner may have other data already.
+    Leaves,
     /// They are elsewhere.
     Moved,
     /// They stay, and may do everything.
@@ -149,7 +152,10 @@ impl Operation {
             Phase::Blocking(_) if broken(Mutant::ReadsPass) => Some(Access::NoWrites),
             Phase::Blocking(at) => Some(Access::NoWritesNoReads(at)),
             Phase::Committed { at, .. } if holds(at) => Some(Access::Moved),
-            Phase::Committed { block, .. } => Some(Access::NoWritesNoReads(block)),
+            Phase::Committed { block, .. } if broken(Mutant::ReadsPassAfterRestart) => {
+                Some(Access::NoWritesNoReads(block))
+            }
+            Phase::Committed { .. } => Some(Access::Leaves),
             Phase::Aborted { at, .. } if holds(at) => (!self.expires).then_some(Access::Stays),
             Phase::Aborted { block: Some(block), .. } => Some(Access::NoWritesNoReads(block)),
             Phase::Aborted { block: None, .. } if early => Some(Access::NoWrites),

@@ -115,7 +115,7 @@ fn a_split_that_commits() {
     b.commit_point(OpTime::new(at(6), 1));
     assert!(now(waits.as_mut()).is_none());
     b.follow(Doc { block: Some(5), decided: Some(8), ..doc("committed") }.operation(), true);
-    assert_eq!(may(&b, "acme_db"), "ww++w", "no majority has the decision");
+    assert_eq!(may(&b, "acme_db"), "wwwww", "no majority has the decision, and there is no other");
     assert!(now(waits.as_mut()).is_none());
     b.commit_point(OpTime::new(at(8), 1));
     assert_eq!(may(&b, "acme_db"), "xxxxx");
@@ -141,8 +141,17 @@ fn a_split_that_aborts() {
     assert_eq!(may(&b, "acme_db"), "+++++");
     let Some(Decision::Aborted(e)) = now(waits) else { panic!("aborted") };
     assert_eq!(e.code, ErrorCode::TenantMigrationAborted);
+    // Forgotten before somebody else who waited has looked.
+    let b = AccessBlockers::default();
+    b.follow(Doc { block: Some(5), ..doc("blocking") }.operation(), true);
+    let mut waits = pin!(b.decided("acme", true));
+    assert!(now(waits.as_mut()).is_none());
+    b.follow(Doc { block: Some(5), decided: Some(8), ..doc("aborted") }.operation(), true);
+    b.commit_point(OpTime::new(at(9), 1));
     b.follow(Doc { block: Some(5), decided: Some(8), expires: true, ..doc("aborted") }.operation(), true);
+    b.remove(&id());
     assert!(!b.any(), "gone as soon as it may be forgotten");
+    assert!(matches!(now(waits), Some(Decision::Aborted(_))));
 }
 
 fn aborted_before_anything_was_blocked() {
@@ -171,6 +180,9 @@ fn a_lagging_member_that_is_told_late() {
     let b = AccessBlockers::default();
     b.rebuild(vec![Doc { block: Some(5), decided: Some(8), expires: true, ..doc("committed") }.operation()]);
     assert_eq!(may(&b, "acme_db"), "xxxxx", "what may be forgotten was decided by a majority");
+    let b = AccessBlockers::default();
+    b.rebuild(vec![Doc { block: Some(5), decided: Some(8), ..doc("committed") }.operation()]);
+    assert_eq!(may(&b, "acme_db"), "wwwww", "behind a start nobody knows how far the majority is");
     b.rebuild(vec![Doc { block: Some(5), ..doc("blocking") }.operation()]);
     assert_eq!(may(&b, "acme_db"), "ww++w", "rolled back");
     let mut waits = pin!(b.decided("acme", true));

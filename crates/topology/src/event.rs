@@ -188,6 +188,8 @@ pub enum Event {
         tag: String,
         set_name: String,
         replica_set_id: ObjectId,
+        /// It may take the place of one by which all members of that set have left.
+        before: Option<String>,
     },
 
     // --- write concern

@@ -107,7 +107,7 @@ impl Core {
         token: Token,
         tag: &str,
         set_name: &str,
-        replica_set_id: ObjectId,
+        (replica_set_id, before): (ObjectId, Option<&str>),
         out: &mut Actions,
     ) {
         let in_force = self.config.as_ref().filter(|c| split::is_split_for(c, set_name).is_some());
@@ -122,7 +122,7 @@ impl Core {
                 "A set is split only where its members run with --serverless",
             )),
             None => Err(not_initialized()),
-            Some(current) => split::split_config(current, tag, set_name, replica_set_id),
+            Some(current) => split::split_config(current, tag, set_name, replica_set_id, before),
         };
         let place = |c: &ReplSetConfig| c.members.iter().position(|m| m.id == self.self_id());
         let self_index = next.as_ref().ok().and_then(place);

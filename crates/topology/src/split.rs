@@ -65,14 +65,16 @@ pub fn check_recipients(config: &ReplSetConfig, tag: &str, set_name: &str) -> Re
 }
 
 /// The configuration that splits `config`; the set that leaves gets `new_id` (SV-SPLIT-9). Its terms follow once the donor's primary
-/// installs it ([`set_terms`]).
+/// installs it ([`set_terms`]). One that is split already is so for the set `before`, all of whose members have left.
 pub fn split_config(
     config: &ReplSetConfig,
     tag: &str,
     set_name: &str,
     new_id: ObjectId,
+    before: Option<&str>,
 ) -> Result<ReplSetConfig> {
-    if let Some(present) = &config.recipient_config {
+    let present = config.recipient_config.as_ref();
+    if let Some(present) = present.filter(|present| before != Some(present.name.as_str())) {
         let text = format!("The configuration is split already, for the set {}", present.name);
         return Err(invalid(text));
     }
@@ -86,6 +88,7 @@ pub fn split_config(
         ..config.clone()
     };
     recipient.settings.replica_set_id = Some(new_id);
+    recipient.recipient_config = None;
     let mut next = ReplSetConfig { version: config.version + 1, members: stay, ..config.clone() };
     drop_modes(&mut recipient);
     drop_modes(&mut next);

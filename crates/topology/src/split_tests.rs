@@ -20,7 +20,7 @@ fn refused<T: std::fmt::Debug>(r: Result<T>) -> (i32, String) {
     (e.code.0, e.message.to_string())
 }
 fn split() -> ReplSetConfig {
-    split_config(&of_six(), "split", "recipient", ObjectId([2; 12])).unwrap()
+    split_config(&of_six(), "split", "recipient", ObjectId([2; 12]), None).unwrap()
 }
 fn without(change: impl FnOnce(&mut ReplSetConfig)) -> (i32, String) {
     let mut c = of_six();
@@ -82,7 +82,7 @@ fn modes_of_tags_that_left_or_stayed_behind_are_dropped() {
     c.settings.get_last_error_modes.push("stayed", mode("rack"));
     c.settings.get_last_error_modes.push("split", mode("split"));
     c.validate().unwrap();
-    let next = split_config(&c, "split", "recipient", ObjectId([2; 12])).unwrap();
+    let next = split_config(&c, "split", "recipient", ObjectId([2; 12]), None).unwrap();
     let modes = |c: &ReplSetConfig| {
         c.settings.get_last_error_modes.iter().map(|(k, _)| k.to_owned()).collect::<Vec<_>>()
     };
@@ -92,12 +92,27 @@ fn modes_of_tags_that_left_or_stayed_behind_are_dropped() {
 
 #[test]
 fn no_set_is_split_twice_nor_a_member_that_could_not_vote_taken_along() {
-    let (code, text) = refused(split_config(&split(), "split", "another", ObjectId([3; 12])));
+    let (code, text) = refused(split_config(&split(), "split", "another", ObjectId([3; 12]), None));
     assert_eq!((code, text.contains("split already")), (93, true), "{text}");
+    let mut again = split();
+    let late = |id: i64| Member {
+        votes: 0,
+        priority: 0.0,
+        hidden: true,
+        tags: vec![("late".to_owned(), format!("v{id}"))],
+        ..Member::new(id, &format!("late{id}:1"))
+    };
+    again.members.extend((10..13).map(late));
+    assert_eq!(refused(split_config(&again, "late", "third", ObjectId([3; 12]), Some("other"))).0, 93);
+    // Those of the one before have left.
+    let next = split_config(&again, "late", "third", ObjectId([3; 12]), Some("recipient")).unwrap();
+    let third = next.recipient_config.as_ref().unwrap();
+    assert_eq!((third.name.as_str(), third.members.len(), next.members.len()), ("third", 3, 3));
+    assert!(third.recipient_config.is_none());
     let mut c = of_six();
     c.members[4].secondary_delay_secs = 60;
-    assert_eq!(refused(split_config(&c, "split", "recipient", ObjectId([2; 12]))).0, 93);
-    let same = split_config(&of_six(), "split", "recipient", ObjectId([1; 12]));
+    assert_eq!(refused(split_config(&c, "split", "recipient", ObjectId([2; 12]), None)).0, 93);
+    let same = split_config(&of_six(), "split", "recipient", ObjectId([1; 12]), None);
     assert!(refused(same).1.contains("replicaSetId"));
 }
 

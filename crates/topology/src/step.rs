@@ -116,8 +116,8 @@ impl Core {
             Event::Reconfig { token, config, self_index, force, bump } => {
                 self.on_reconfig(token, config, self_index, force, bump, out);
             }
-            Event::Split { token, tag, set_name, replica_set_id } => {
-                self.on_split(token, &tag, &set_name, replica_set_id, out);
+            Event::Split { token, tag, set_name, replica_set_id, before } => {
+                self.on_split(token, &tag, &set_name, (replica_set_id, before.as_deref()), out);
             }
             Event::Await(waiter) => self.on_await(waiter, out),
             Event::CancelAwait { id } => self.waiters.cancel(id),

@@ -48,7 +48,7 @@ fn order(w: &mut World, p: usize) {
     let (tag, set_name) = ("split".to_owned(), "spare".to_owned());
     w.nodes[p].replies.remove(&TOKEN);
     let id = ObjectId([2; 12]);
-    w.feed(p, Event::Split { token: TOKEN, tag, set_name, replica_set_id: id });
+    w.feed(p, Event::Split { token: TOKEN, tag, set_name, replica_set_id: id, before: None });
 }
 fn has_split(w: &World, i: usize) -> bool {
     let config = w.nodes[i].core.as_ref().and_then(|c| c.config().cloned());

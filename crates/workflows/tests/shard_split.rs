@@ -138,7 +138,7 @@ impl Sets {
 }
 
 fn new() -> DocBuf {
-    begin(&Uuid([9; 16]), &["t1", "t2"], "recipient", "new")
+    begin(&Uuid([9; 16]), &["t1", "t2"], "recipient", "new", "donor")
 }
 
 /// Where the first order that begins an action with this text is.
@@ -235,6 +235,7 @@ fn documents_say_what_their_state_needs_and_nothing_else() {
         b.uuid("_id", &[9; 16])
             .str("recipientSetName", "new")
             .str("recipientTagName", "tag")
+            .str("donorSetName", "donor")
             .str("state", state);
         b.array("tenantIds", |list| _ = list.str("t1"));
         if block {
@@ -288,7 +289,7 @@ fn documents_say_what_their_state_needs_and_nothing_else() {
         assert_eq!(ShardSplit::of(&doc).err().map(|e| e.code), Some(ErrorCode::BadValue), "{doc}");
     }
     // Whoever joins asks for the same.
-    let other = begin(&Uuid([9; 16]), &["t1"], "recipient", "new");
+    let other = begin(&Uuid([9; 16]), &["t1"], "recipient", "new", "donor");
     assert_ne!(options(&new()), options(&other));
-    assert_eq!(options(&new()), options(&begin(&Uuid([1; 16]), &["t1", "t2"], "recipient", "new")));
+    assert_eq!(options(&new()), options(&begin(&Uuid([1; 16]), &["t1", "t2"], "recipient", "new", "donor")));
 }

@@ -2,6 +2,8 @@
 
 /// A recipient that has not left yet is asked again after this: tenants wait meanwhile.
 pub const SHARD_SPLIT_POLL_MS: u64 = 20;
+/// Decisions about tenants that are remembered for those who waited, when their documents are gone.
+pub const TENANT_DECISIONS_KEPT: usize = 256;
 /// The terms of a set that has left another one begin so far above those of the other (SV-SPLIT-9): members leave one after the other, and
 /// no entry of the old set that the last of them still fetches may carry a term in which the new set has elected somebody.
 pub const SPLIT_TERMS_AHEAD: crate::Term = 1000;

@@ -126,10 +126,11 @@ impl Run<'_> {
         self.totals.replies.push(b.finish());
     }
 
-    fn failure(&mut self, i: usize, e: &Error) -> Result<()> {
-        if e.code.ends_command() {
+    async fn failure(&mut self, i: usize, e: &Error) -> Result<()> {
+        if e.code.ends_batch_of(i > 0) {
             return Err(e.clone());
         }
+        let e = &self.server.settled(self.ctx, e.clone()).await?;
         write_failed(self.ctx, e)?;
         self.totals.errors += 1;
         let mut b = DocBuilder::new();
@@ -163,11 +164,16 @@ impl Run<'_> {
             checked: target.checked.clone(),
         };
         let (ctx, retry) = (self.ctx, &mut self.retry);
-        let done = self.server.crud.writes.insert(ctx, &target.ns, &docs, from, &how, retry).await?;
+        let done = match self.server.crud.writes.insert(ctx, &target.ns, &docs, from, &how, retry).await {
+            Err(e) if from > 0 && e.code.is_of_tenant() => {
+                return self.failure(from, &e).await.map(|()| true);
+            }
+            done => done?,
+        };
         let stops = self.args.write.ordered || self.ctx.in_txn();
         for i in from..to {
             if let Some((_, e)) = done.errors.iter().find(|(at, _)| *at == i) {
-                self.failure(i, e)?;
+                self.failure(i, e).await?;
                 if stops {
                     return Ok(true);
                 }
@@ -225,7 +231,7 @@ impl Run<'_> {
                 self.updated(i, done);
                 Ok(false)
             }
-            Err(e) => self.failure(i, &e).map(|()| true),
+            Err(e) => self.failure(i, &e).await.map(|()| true),
         }
     }
 

@@ -29,11 +29,13 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         };
         match done {
             Ok(n) => out.n += n as i64,
-            Err(e) if e.code.ends_command() => return Err(e),
+            Err(e) if e.code.ends_batch_of(i > 0) => return Err(e),
             Err(e) => {
+                let e = server.settled(ctx, e).await?;
                 write_failed(ctx, &e)?;
+                let stops = write.ordered || ctx.in_txn() || e.code.is_of_tenant();
                 out.errors.push((i, e));
-                if write.ordered || ctx.in_txn() {
+                if stops {
                     break;
                 }
             }

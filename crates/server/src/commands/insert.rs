@@ -30,7 +30,10 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         series: series.as_ref(),
     };
     let mut retry = Retry::begin(&server.crud.writes, ctx, req.body).await?;
-    let done = server.crud.writes.insert(ctx, &ns, &docs, 0, &how, &mut retry).await?;
+    let mut done = server.crud.writes.insert(ctx, &ns, &docs, 0, &how, &mut retry).await?;
+    for (_, e) in &mut done.errors {
+        *e = server.settled(ctx, e.clone()).await?;
+    }
     let out = WriteTotals { n: done.n as i64, errors: done.errors, ..WriteTotals::default() };
     server.statistics.time(&ns, top::Kind::Insert, true, ctx.elapsed());
     ctx.debug(|d| {

@@ -36,12 +36,14 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
         };
         match done {
             Ok(done) => add(&mut out, i, done),
-            Err(e) if e.code.ends_command() => return Err(e),
+            Err(e) if e.code.ends_batch_of(i > 0) => return Err(e),
             // What is no pipeline at all is the command's fault; statements before it stay done.
             Err(e) => {
+                let e = server.settled(ctx, e).await?;
                 write_failed(ctx, &e)?;
+                let stops = write.ordered || ctx.in_txn() || e.code.is_of_tenant();
                 out.errors.push((i, e));
-                if write.ordered || ctx.in_txn() {
+                if stops {
                     break;
                 }
             }

@@ -36,11 +36,13 @@ impl Replication {
         Err(Error::new(ErrorCode::InvalidSyncSource, text))
     }
     /// A reconfiguration by which the members with the key `tag` leave for the set `set_name`. Returns once a majority of those that stay
-    /// has it; where it is in force already, it only waits for that. Only on the primary, of members with `--serverless`.
-    pub async fn install_split_config(&self, tag: &str, set_name: &str) -> Result<()> {
+    /// has it; where it is in force already, it only waits for that. Only on the primary, of members with `--serverless`. It may take the
+    /// place of the one by which all members of the set `before` have left.
+    pub async fn install_split_config(&self, tag: &str, set_name: &str, before: Option<&str>) -> Result<()> {
         let (tag, set_name) = (tag.to_owned(), set_name.to_owned());
+        let before = before.map(str::to_owned);
         let replica_set_id = new_object_id(&self.env);
-        let split = |token| Event::Split { token, tag, set_name, replica_set_id };
+        let split = |token| Event::Split { token, tag, set_name, replica_set_id, before };
         self.coordinator()?.command(split).await.map(drop)
     }
 }

@@ -36,14 +36,12 @@ impl Tenants {
     /// An operation of a state document. `None`: of the set that this one has come from; its tenants are here now.
     fn operation(&self, doc: &RawDoc) -> Result<Option<Operation>> {
         let operation = Operation::parse(Kind::ShardSplit, doc)?;
-        Ok((!self.is_recipient(&operation.recipient_set)).then_some(operation))
-    }
-    fn is_recipient(&self, set: &str) -> bool {
-        self.member.config().is_some_and(|config| config.name == set)
+        Ok((!self.is_of_donor(doc)).then_some(operation))
     }
     /// Whether a state document is a copy that came with the data of the set that has split: nothing here goes on with it.
     pub(crate) fn is_of_donor(&self, doc: &RawDoc) -> bool {
-        doc.get("recipientSetName").and_then(|v| v.as_str()).is_some_and(|set| self.is_recipient(set))
+        let donor = doc.get("donorSetName").and_then(|v| v.as_str());
+        donor.is_some_and(|donor| self.member.config().is_some_and(|config| config.name != donor))
     }
 
     /// What the documents say is all there is: at the start, behind an initial sync and a rollback, and in a set of its own.

@@ -72,12 +72,14 @@ impl Step<'_> {
 
     /// SV-SPLIT-1, SV-LOCK, SV-CMD-4.
     fn validate(&self) -> Result<DocBuf> {
-        let state = shard_split::begin(&self.id, &self.tenant_ids().collect::<Vec<_>>(), self.tag, self.set);
+        let tenants: Vec<&str> = self.tenant_ids().collect();
+        let state = shard_split::begin(&self.id, &tenants, self.tag, self.set, &self.config()?.name);
         self.tenants.blockers.reserve(&Operation::parse(Kind::ShardSplit, &state)?)?;
         let config = self.config()?;
         let hosts = split::check_recipients(&config, self.tag, self.set)?;
         // What could not be installed later is told before anybody has to wait; which set that would be does not matter.
-        split::split_config(&config, self.tag, self.set, ObjectId([0; 12]))?;
+        let before = config.recipient_config.as_ref().map(|r| r.name.as_str());
+        split::split_config(&config, self.tag, self.set, ObjectId([0; 12]), before)?;
         Ok(self.recipients(&hosts, None))
     }
     /// Every member has its blockers by now: no build begins. Those under way are given up.
@@ -150,7 +152,16 @@ impl Step<'_> {
     }
     /// SV-SPLIT-10.
     async fn split(&self) -> Result<DocBuf> {
-        self.roles.replication.install_split_config(self.tag, self.set).await?;
+        let before = self.config()?.recipient_config.as_ref().map(|r| r.name.clone());
+        let before = before.filter(|name| name != self.set);
+        if let Some(name) = &before {
+            let undecided = |o: &Operation| o.recipient_set == *name && !o.is_decided();
+            if self.tenants.blockers.all().iter().any(|(operation, _)| undecided(operation)) {
+                let text = format!("members have to leave for {name} first");
+                return Err(Error::new(ErrorCode::ConfigurationInProgress, text));
+            }
+        }
+        self.roles.replication.install_split_config(self.tag, self.set, before.as_deref()).await?;
         Ok(DocBuf::default())
     }
     /// SV-DOC-5: a place in this set's log that stands for the decision.

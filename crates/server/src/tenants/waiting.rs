@@ -72,6 +72,11 @@ impl Tenants {
         }
         Ok(())
     }
+    /// What an error of one write of several becomes, once its tenant's operation is decided.
+    pub(crate) async fn settled(&self, ctx: &OpCtx, error: Error) -> Result<Error> {
+        let Some(tenant) = blockers::tenant_of(&error) else { return Ok(error) };
+        Ok(ctx.interruptible(self.blockers.decided(&tenant, true)).await?.into_error())
+    }
     /// Who was turned away by a write's check waits, without slots and locks, and hears what was decided.
     pub(crate) fn after_decision<'a>(
         &'a self,

@@ -58,7 +58,7 @@ impl Writes {
             rest = behind;
             match self.write_measurements(ctx, &coll, series, unit, retry).await {
                 Ok(last) => out.took(unit.len(), last),
-                Err(e) if e.code.ends_command() => return Err(e),
+                Err(e) if e.code.ends_batch_of(out.n > 0) => return Err(e),
                 Err(_) if self.one_by_one(ctx, &coll, series, unit, ordered, retry, &mut out).await? => break,
                 Err(_) => {}
             }
@@ -84,7 +84,7 @@ impl Writes {
         for one in unit.chunks(1) {
             match self.write_measurements(ctx, coll, series, one, retry).await {
                 Ok(last) => out.took(1, last),
-                Err(e) if e.code.ends_command() => return Err(e),
+                Err(e) if e.code.ends_batch_of(out.n > 0) => return Err(e),
                 Err(e) => {
                     out.errors.push((one[0].0, e));
                     if ordered {

@@ -66,7 +66,7 @@ impl Writes {
         if !out.last.is_null() {
             ctx.set_last_op(out.last);
         }
-        if let Some((_, e)) = out.errors.iter().find(|(_, e)| e.code.ends_command()) {
+        if let Some((_, e)) = out.errors.iter().find(|(_, e)| e.code.ends_batch_of(out.n > 0)) {
             return Err(e.clone());
         }
         if let Some((_, e)) = out.errors.first() {

@@ -42,6 +42,21 @@ pub(crate) fn in_plan(e: Error) -> Error {
     }
 }
 
+/// A statement for many that was cut off has done part of what it says. Whoever is told that the tenant is elsewhere would do that once more
+/// there.
+fn cut_off(e: Error, done: bool) -> Error {
+    match done && e.code.is_of_tenant() {
+        true => Error::new(
+            ErrorCode::Interrupted,
+            format!(
+                "a write of many documents was cut off, and part of it is done :: caused by :: {}",
+                e.message
+            ),
+        ),
+        false => e,
+    }
+}
+
 /// What an update statement did.
 #[derive(Debug, Default)]
 pub(crate) struct Updated {
@@ -285,7 +300,8 @@ impl Writes {
                 .reads
                 .access
                 .in_unit(job.ctx, job.coll, |unit| job.update_batch(unit, &op, &batch))
-                .await?;
+                .await
+                .map_err(|e| cut_off(e, total.modified > 0))?;
             total.matched += unit.matched;
             total.modified += unit.modified;
             if !last.is_null() {
@@ -389,7 +405,8 @@ impl Writes {
                     }
                     Ok(n)
                 })
-                .await?;
+                .await
+                .map_err(|e| cut_off(e, total > 0))?;
             total += n;
             if !last.is_null() {
                 ctx.set_last_op(last);

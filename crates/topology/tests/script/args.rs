@@ -132,7 +132,7 @@ pub fn config_from(a: &Args) -> ReplSetConfig {
             }
             "split" => {
                 let (tag, name) = value.split_once(':').expect("tag:set");
-                c = split::split_config(&c, tag, name, pando_bson::ObjectId([2; 12]))
+                c = split::split_config(&c, tag, name, pando_bson::ObjectId([2; 12]), None)
                     .expect("a set to split");
             }
             // Carried on by a primary of that term.

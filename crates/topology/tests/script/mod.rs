@@ -268,7 +268,7 @@ impl Script {
             "split" => {
                 let (tag, set_name) = (a.word(0).to_owned(), a.word(1).to_owned());
                 let replica_set_id = pando_bson::ObjectId([2; 12]);
-                self.feed(Event::Split { token, tag, set_name, replica_set_id });
+                self.feed(Event::Split { token, tag, set_name, replica_set_id, before: None });
             }
             "left-drained" => {
                 let id = self.leaving.take().expect("a drain to leave");

@@ -111,6 +111,8 @@ pub struct ShardSplit {
     id: Uuid,
     tag: String,
     set: String,
+    /// The set that splits: where a document with another name lies, it came with that set's data.
+    donor: String,
     tenants: Vec<String>,
     phase: Phase,
     step: Step,
@@ -137,10 +139,10 @@ fn op_time(doc: &RawDoc) -> Option<OpTime> {
     Some(OpTime::new(ts, doc.get("t").and_then(|v| v.as_i64())?))
 }
 
-/// What an instance starts from.
-pub fn begin(id: &Uuid, tenants: &[&str], tag: &str, set: &str) -> DocBuf {
+/// What an instance starts from, in the set `donor`.
+pub fn begin(id: &Uuid, tenants: &[&str], tag: &str, set: &str, donor: &str) -> DocBuf {
     let mut b = DocBuilder::new();
-    b.uuid("_id", &id.0).str("recipientSetName", set).str("recipientTagName", tag);
+    b.uuid("_id", &id.0).str("recipientSetName", set).str("recipientTagName", tag).str("donorSetName", donor);
     b.array("tenantIds", |list| tenants.iter().for_each(|tenant| _ = list.str(tenant)));
     b.str("state", "uninitialized");
     b.finish()
@@ -170,6 +172,12 @@ pub fn is_nobodys(state: &RawDoc) -> bool {
 }
 pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
     Ok(Box::new(ShardSplit::of(state)?))
+}
+
+/// Whether the same may work when it is tried later.
+fn may_come_right(why: &Error) -> bool {
+    why.code != ErrorCode::ExceededTimeLimit
+        && why.code.is(class::RETRIABLE | class::NOT_PRIMARY | class::NETWORK)
 }
 
 impl ShardSplit {
@@ -206,6 +214,7 @@ impl ShardSplit {
             id,
             tag,
             set,
+            donor: text("donorSetName").unwrap_or_default(),
             tenants: texts_at(state, "tenantIds"),
             phase: *phase,
             step: Step::Idle,
@@ -298,7 +307,7 @@ impl ShardSplit {
     fn catch_up(&mut self, out: &mut Actions) {
         match broken(Mutant::NotCaughtUp) {
             true => self.split(out),
-            false => self.own(Step::CatchingUp, CATCH_UP, Retry::Transient, out),
+            false => self.own(Step::CatchingUp, CATCH_UP, Retry::Never, out),
         }
     }
     fn split(&mut self, out: &mut Actions) {
@@ -441,11 +450,11 @@ impl ShardSplit {
     }
     fn on_failure(&mut self, why: Error, out: &mut Actions) {
         match self.step {
-            Step::Validating | Step::AbortingBuilds | Step::Blocking | Step::CatchingUp => {
-                self.give_up(why, out)
-            }
+            Step::Validating | Step::AbortingBuilds | Step::Blocking => self.give_up(why, out),
+            // Each try has the time that is left: what was too late is not tried again.
+            Step::CatchingUp if !may_come_right(&why) => self.give_up(why, out),
             // Whether it is in force is looked up; the set may be able to take it later.
-            Step::Splitting => {
+            Step::CatchingUp | Step::Splitting => {
                 out.note(format!("the split configuration is not in force yet: {why}"));
                 self.step = Step::Pausing;
                 out.rest(SLOT, limits::WORKFLOW_RETRY_MS as Millis);
@@ -453,9 +462,12 @@ impl ShardSplit {
             // Another one may have been elected meanwhile, or has more.
             Step::SteppingUp | Step::Noting => {
                 out.note(format!("the new set has no primary yet: {why}"));
+                // Who has been elected takes writes in a moment.
+                let is_elected = self.step == Step::Noting;
+                let ms = if is_elected { limits::SHARD_SPLIT_POLL_MS } else { limits::WORKFLOW_RETRY_MS };
                 self.step = Step::Accepting;
                 self.accepted.clear();
-                self.slots().into_iter().for_each(|slot| out.rest(slot, limits::WORKFLOW_RETRY_MS as Millis));
+                self.slots().into_iter().for_each(|slot| out.rest(slot, ms as Millis));
             }
             _ => {}
         }
@@ -515,6 +527,7 @@ impl Workflow for ShardSplit {
         let state = Phase::KEPT.iter().find(|(phase, _)| *phase == self.phase).map_or("", |(_, text)| text);
         let mut b = DocBuilder::new();
         b.uuid("_id", &self.id.0).str("recipientSetName", &self.set).str("recipientTagName", &self.tag);
+        b.str("donorSetName", &self.donor);
         b.array("tenantIds", |list| self.tenants.iter().for_each(|tenant| _ = list.str(tenant)));
         b.str("state", state);
         if let Some(at) = self.block {

@@ -218,3 +218,42 @@ fn transactions_of_blocked_tenants_wait_when_they_commit() {
         d.done().await;
     });
 }
+
+/// Whoever is told that the tenant is elsewhere goes on there, behind what was done.
+#[test]
+fn a_batch_that_is_cut_off_says_what_it_has_done() {
+    run(async {
+        let d = Donor::start().await;
+        let mut c = d.client().await;
+        let docs: Vec<Bson> = (0..3000).map(|id| doc! { "_id": id, "n": 0 }.into()).collect();
+        let mut insert = doc! { "insert": "c", "$db": "acme_db", "writeConcern": majority() };
+        insert.push("documents", docs);
+        c.ok(insert).await;
+        let (p, task) = d.held(4).await;
+        let batch = {
+            let mut c = d.client().await;
+            let one = |id: i32| Bson::from(doc! { "q": { "_id": id }, "u": { "$inc": { "n": 1 } } });
+            let mut update = doc! { "update": "c", "$db": "acme_db", "writeConcern": { "w": 1 } };
+            update.push("updates", (0..3000).map(one).collect::<Vec<_>>());
+            spawn(async move { c.run(update).await })
+        };
+        pause(60).await;
+        d.go_on(p).await;
+        assert_eq!(task.await.expect("it ends").get("state"), Some(&"committed".into()));
+        let reply = batch.await.expect("it ends");
+        let new = d.new_primary().await;
+        let mut c = d.set.connect(new).await;
+        let done = number(&c.ok(doc! { "count": "c", "query": { "n": 1 }, "$db": "acme_db" }).await, "n");
+        match code(&reply) {
+            0 => assert_eq!(number(&reply, "n"), done, "{reply:?}"),
+            321 => assert_eq!(done, 0, "{reply:?}"),
+            _ => panic!("{reply:?}"),
+        }
+        if done < 3000 && code(&reply) == 0 {
+            let errors = reply.get("writeErrors").and_then(Bson::as_array).expect("an error").to_vec();
+            let first = errors[0].as_doc().expect("an error");
+            assert_eq!((errors.len(), number(first, "index"), code(first)), (1, done, 321), "{reply:?}");
+        }
+        d.done().await;
+    });
+}

@@ -46,7 +46,7 @@ async fn six() -> (Set, usize) {
     (set, p)
 }
 async fn split(set: &Set, p: usize) {
-    set.server(p).replication.install_split_config("split", "recipient").await.expect("a split");
+    set.server(p).replication.install_split_config("split", "recipient", None).await.expect("a split");
 }
 async fn all_left(set: &Set) {
     set.until("all have left", async |set| {

@@ -156,7 +156,12 @@ fn blockers_outlive_restarts() {
         for i in 0..3 {
             d.set.kill(i).await;
         }
-        for i in 0..3 {
+        // Alone it does not know that the decision holds; it knows that there can be no other.
+        d.set.restart(0).await;
+        d.until_told(0, "other_db", 0).await;
+        let mut alone = d.set.connect(0).await;
+        assert_eq!(code(&alone.run(briefly(anywhere(look("acme_db")))).await), 50);
+        for i in 1..3 {
             d.set.restart(i).await;
         }
         let p = d.primary().await;
@@ -164,6 +169,24 @@ fn blockers_outlive_restarts() {
             d.until_told(i, "acme_db", 321).await;
         }
         assert_eq!(code(&d.set.connect(p).await.run(put("acme_db", 2)).await), 321);
+        d.done().await;
+    });
+}
+
+#[test]
+fn a_split_that_takes_too_long_is_called_off() {
+    run(async {
+        let mut d = Donor::start().await;
+        d.client().await.ok(put("acme_db", 1)).await;
+        d.set.kill(4).await;
+        let p = d.primary().await;
+        d.set.connect(p).await.admin(doc! { "setParameter": 1, "shardSplitTimeoutMS": 1500 }).await;
+        let begun = d.set.server(p).instance.env.clock.mono();
+        let reply = d.split(1, &["acme"]).await;
+        let took = d.set.server(p).instance.env.clock.mono() - begun;
+        assert_eq!((code(&reply), at(&reply, "abortReason.code")), (125, Some(&262.into())), "{reply:?}");
+        assert!(took.as_secs() < 15, "tenants waited for {took:?}");
+        d.client().await.ok(put("acme_db", 2)).await;
         d.done().await;
     });
 }

@@ -114,3 +114,59 @@ fn a_split_is_forgotten_when_somebody_says_so() {
         d.done().await;
     });
 }
+
+#[test]
+fn two_splits_at_once_go_one_after_the_other() {
+    run(async {
+        let d = Donor::beside(3).await;
+        let p = d.primary().await;
+        let mut config = d.set.current(p).await;
+        let version = number(&config, "version");
+        config.set("version", version + 1);
+        let mut members = at(&config, "members").and_then(Bson::as_array).expect("members").to_vec();
+        for i in 6..9 {
+            let mut m =
+                doc! { "_id": i as i32, "host": d.set.host(i), "votes": 0, "priority": 0, "hidden": true };
+            m.push("tags", doc! { "goes": format!("g{i}") });
+            members.push(m.into());
+        }
+        config.set("members", members);
+        let mut reply = d.set.reconfig(config.clone(), false).await;
+        while code(&reply) == 109 {
+            pause(20).await;
+            reply = d.set.reconfig(config.clone(), false).await;
+        }
+        assert_eq!(code(&reply), 0, "{reply:?}");
+        d.client().await.ok(put("acme_db", 1)).await;
+        d.client().await.ok(put("zeta_db", 1)).await;
+        let mut other = split(2, &["zeta"]);
+        other.set("recipientTagName", "goes");
+        other.set("recipientSetName", "second");
+        // One that was never begun, and one that nobody has forgotten, stay with the old set.
+        assert_eq!(code(&d.ask(of_split("abortShardSplit", 3)).await), 0);
+        let both: Vec<_> = [split(1, &["acme"]), other]
+            .into_iter()
+            .map(|command| {
+                let port = d.set.host(p).rsplit(':').next().and_then(|p| p.parse().ok()).expect("a port");
+                spawn(async move { Client::connect(port).await.run(command).await })
+            })
+            .collect();
+        for one in both {
+            let reply = one.await.expect("it ends");
+            assert_eq!(reply.get("state"), Some(&"committed".into()), "{reply:?}");
+        }
+        for (members, name, db) in [([3, 4, 5], RECIPIENT, "acme_db"), ([6, 7, 8], "second", "zeta_db")] {
+            let p = d.primary_of(&members, name).await;
+            d.set.connect(p).await.ok(put(db, 2)).await;
+            for id in 1..4 {
+                d.set
+                    .until("nothing of the old set's is left", async |_| d.state(p, id).await.is_none())
+                    .await;
+            }
+        }
+        for db in ["acme_db", "zeta_db"] {
+            assert_eq!(code(&d.client().await.run(look(db)).await), 321);
+        }
+        d.done().await;
+    });
+}
