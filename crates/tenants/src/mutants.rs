@@ -21,6 +21,10 @@ pub enum Mutant {
     KindsTogether,
     /// A tenant may be in two operations.
     TenantsShared,
+    /// Two splits may make one set.
+    SetsShared,
+    /// Of several documents that name a tenant the last one counts, whatever it says.
+    LastDocumentCounts,
 }
 
 impl Mutant {
@@ -34,6 +38,8 @@ impl Mutant {
         Mutant::PrefixIsEnough,
         Mutant::KindsTogether,
         Mutant::TenantsShared,
+        Mutant::SetsShared,
+        Mutant::LastDocumentCounts,
     ];
 }
 

@@ -35,14 +35,15 @@ impl Tenants {
     /// An operation of a state document. `None`: of the set that this one has come from; its tenants are here now.
     fn operation(&self, doc: &RawDoc) -> Result<Option<Operation>> {
         let operation = Operation::parse(Kind::ShardSplit, doc)?;
-        Ok((!self.is_recipient(&operation.recipient_set)).then_some(operation))
+        Ok((!self.is_of_donor(doc)).then_some(operation))
     }
-    fn is_recipient(&self, set: &str) -> bool {
-        self.member.config().is_some_and(|config| config.name == set)
-    }
-    /// Whether a state document is a copy that came with the data of the set that has split: nothing here goes on with it.
+    /// Whether a state document is a copy that came with the data of the set that has split: nothing here goes on with it. That set may
+    /// have begun other splits as well, or have called off some that nobody had begun.
     pub(crate) fn is_of_donor(&self, doc: &RawDoc) -> bool {
-        doc.get("recipientSetName").and_then(|v| v.as_str()).is_some_and(|set| self.is_recipient(set))
+        let Some(config) = self.member.config() else { return false };
+        let recipient = doc.get("recipientSetName").and_then(|v| v.as_str());
+        recipient == Some(&config.name)
+            || shard_split::donor_of(doc).is_some_and(|donor| donor != config.name)
     }
 
     /// What the documents say is all there is: at the start, behind an initial sync and a rollback, and in a set of its own.

@@ -46,6 +46,9 @@ pub const NUMBER: &str = "numberShardSplit";
 /// With `expireAt`, if that is known. ─► `{expireAt, afterMs}`
 pub const EXPIRE: &str = "expireShardSplit";
 
+/// In a state document: the name of the set that splits.
+const DONOR_SET: &str = "donorSetName";
+
 /// The first of the recipients; one slot each.
 const HOSTS: Slot = 16;
 
@@ -109,6 +112,8 @@ struct Accepted {
 #[derive(Clone, Debug)]
 pub struct ShardSplit {
     id: Uuid,
+    /// The set that splits.
+    donor: Option<String>,
     tag: String,
     set: String,
     tenants: Vec<String>,
@@ -144,6 +149,17 @@ pub fn begin(id: &Uuid, tenants: &[&str], tag: &str, set: &str) -> DocBuf {
     b.array("tenantIds", |list| tenants.iter().for_each(|tenant| _ = list.str(tenant)));
     b.str("state", "uninitialized");
     b.finish()
+}
+/// A state with the name of the set that splits: in a set that has left it, the document is a copy.
+pub fn of_donor(state: &RawDoc, set: &str) -> DocBuf {
+    let mut b = DocBuilder::new();
+    state.iter().for_each(|e| _ = b.elem(e));
+    b.str(DONOR_SET, set);
+    b.finish()
+}
+/// The set whose split a state is of, as far as it says that.
+pub fn donor_of(state: &RawDoc) -> Option<&str> {
+    state.get(DONOR_SET)?.as_str()
 }
 /// What whoever joins must have asked for as well (SV-CMD-4).
 pub fn options(state: &RawDoc) -> DocBuf {
@@ -204,6 +220,7 @@ impl ShardSplit {
         }
         Ok(ShardSplit {
             id,
+            donor: text(DONOR_SET),
             tag,
             set,
             tenants: texts_at(state, "tenantIds"),
@@ -517,6 +534,9 @@ impl Workflow for ShardSplit {
         b.uuid("_id", &self.id.0).str("recipientSetName", &self.set).str("recipientTagName", &self.tag);
         b.array("tenantIds", |list| self.tenants.iter().for_each(|tenant| _ = list.str(tenant)));
         b.str("state", state);
+        if let Some(donor) = &self.donor {
+            b.str(DONOR_SET, donor);
+        }
         if let Some(at) = self.block {
             b.timestamp("blockTimestamp", at);
         }

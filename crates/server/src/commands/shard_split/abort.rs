@@ -10,7 +10,7 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let instance = match splits.find(ctx, &id).await? {
         Some(there) => there,
         None => {
-            let nobodys = shard_split::begin(&id, &[], "", "");
+            let nobodys = splits.begin(&id, &[], "", "");
             ctx.interruptible(splits.host.start(shard_split::SERVICE, &nobodys)).await??
         }
     };

@@ -50,7 +50,7 @@ fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let splits = Splits::of(server, &req)?;
     let args = parse(&req)?;
-    let state = shard_split::begin(&args.id, &args.tenants, args.tag, args.set);
+    let state = splits.begin(&args.id, &args.tenants, args.tag, args.set);
     let instance = match splits.find(ctx, &args.id).await? {
         // Called off before anybody had begun it.
         Some(there) if shard_split::is_nobodys(&there.state()) => there,

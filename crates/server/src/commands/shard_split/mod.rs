@@ -17,6 +17,8 @@ use std::sync::Arc;
 struct Splits<'a> {
     host: &'a Arc<Host>,
     tenants: &'a Arc<Tenants>,
+    /// The set that would split.
+    set: String,
 }
 
 impl<'a> Splits<'a> {
@@ -26,10 +28,13 @@ impl<'a> Splits<'a> {
             Error::new(ErrorCode::CommandNotSupported, text)
         };
         let tenants = server.tenants.as_ref().ok_or_else(none)?;
-        server.replication.member.require_config()?;
+        let set = server.replication.member.require_config()?.name.clone();
         let services = server.replication.services();
         let services = services.ok_or_else(|| Error::internal("services have not started"))?;
-        Ok(Splits { host: &services.host, tenants })
+        Ok(Splits { host: &services.host, tenants, set })
+    }
+    fn begin(&self, id: &Uuid, tenants: &[&str], tag: &str, recipient: &str) -> DocBuf {
+        shard_split::of_donor(&shard_split::begin(id, tenants, tag, recipient), &self.set)
     }
     async fn find(&self, ctx: &OpCtx, id: &Uuid) -> Result<Option<Arc<Instance>>> {
         let mut key = DocBuilder::new();
