@@ -10,6 +10,7 @@
 //! * [`crud`] — the first scenario: random writes, crashes, and what must hold afterwards.
 //! * [`set`] — a real set of members under every kind of fault, and the rules that must hold at every moment;
 //! * [`cluster`] — config servers, shards and routers ([`router_node`]) under faults, and users behind the routers;
+//! * [`split`] — a set of many tenants that splits under faults, and tenants' users who go where their tenant goes;
 //! * [`shards`] — a thousand shards behind a router, and what operations cost there.
 //!
 //! A failing run prints its seed; the same seed and commit give the same run, event for event.
@@ -31,6 +32,7 @@ pub mod rig;
 pub mod router_node;
 pub mod set;
 pub mod shards;
+pub mod split;
 mod stack;
 pub mod world;
 

@@ -1,8 +1,9 @@
 //! `sim --seed N`, `sim --seeds COUNT [--from N]`, `sim meta --seed N`, `sim set --seeds COUNT`, `sim cluster --seeds COUNT`,
-//! `sim shards --shards N,N`.
+//! `sim split --seeds COUNT`, `sim shards --shards N,N`.
 
 mod cluster_runs;
 mod shards_runs;
+mod split_runs;
 
 use pando_sim::crud::{CrudOptions, Failure, Report, run};
 use pando_sim::set;
@@ -17,7 +18,7 @@ use std::time::Duration;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str =
-    "usage: sim [set | cluster | shards] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
+    "usage: sim [set | cluster | split | shards] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
                  [--members N] [--seconds N] [--between-ms N] [--pause-ms N] [--longest-ms N] [--lines N] [--moves]
 
   --seed N       one run
@@ -27,6 +28,7 @@ const USAGE: &str =
                  fails --lines are shown)
   cluster        config servers, two shards and two routers, with the same options; --members says how many each set has;
                  with --moves ranges move between the shards all the time
+  split          a set of many tenants that splits in two, with the same options, behind the word
   shards         a cluster of --shards N (or N,N,..: several, with a table of what operations cost in each), nothing of it
                  breaks at random; --members says how many config servers there are
   meta           every run twice; the traces must be equal
@@ -36,6 +38,7 @@ struct Args {
     meta: bool,
     set: bool,
     cluster: bool,
+    split: bool,
     shards: Option<shards_runs::Wanted>,
     set_options: set::Options,
     first: u64,
@@ -48,6 +51,7 @@ fn parse(words: &[String]) -> Option<Args> {
         meta: false,
         set: false,
         cluster: false,
+        split: false,
         shards: None,
         set_options: set::Options::default(),
         first: 1,
@@ -72,6 +76,7 @@ fn parse(words: &[String]) -> Option<Args> {
             "--moves" => args.set_options.moves = true,
             "set" => args.set = true,
             "cluster" => args.cluster = true,
+            "split" => (args.split, args.set_options) = (true, pando_sim::split::options()),
             "shards" => _ = args.shards.get_or_insert_default(),
             "--seed" => args.first = number()?,
             "--seeds" => args.count = number()?,
@@ -96,13 +101,23 @@ fn parse(words: &[String]) -> Option<Args> {
 fn plant(name: &str) -> Option<()> {
     use pando_base::mutants as planted;
     use pando_routing::mutants as ownership;
+    use pando_tenants::mutants as tenants;
     use pando_topology::mutants as rules;
+    use pando_workflows::shard_split::mutants as splits;
     if let Some(m) = planted::Mutant::ALL.iter().find(|m| format!("{m:?}") == name) {
         planted::activate(Some(*m));
         return Some(());
     }
     if let Some(m) = ownership::Mutant::ALL.iter().find(|m| format!("{m:?}") == name) {
         ownership::activate(Some(*m));
+        return Some(());
+    }
+    if let Some(m) = tenants::Mutant::ALL.iter().find(|m| format!("{m:?}") == name) {
+        tenants::activate(Some(*m));
+        return Some(());
+    }
+    if let Some(m) = splits::Mutant::ALL.iter().find(|m| format!("{m:?}") == name) {
+        splits::activate(Some(*m));
         return Some(());
     }
     rules::activate(Some(*rules::Mutant::ALL.iter().find(|m| format!("{m:?}") == name)?));
@@ -260,6 +275,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let (mut failed, mut total, mut clusters) = (0, Total::default(), cluster_runs::Total::default());
+    let mut splits = split_runs::Total::default();
     if let Some(wanted) = &args.shards {
         let members = args.set_options.members.unwrap_or(wanted.config_members);
         let wanted = shards_runs::Wanted { config_members: members, ..wanted.clone() };
@@ -277,6 +293,10 @@ fn main() -> ExitCode {
         }
         if args.cluster {
             clusters.run(seed, &args.set_options, args.meta);
+            continue;
+        }
+        if args.split {
+            splits.run(seed, &args.set_options, args.meta);
             continue;
         }
         let outcome = run(seed, &args.options);
@@ -307,6 +327,9 @@ fn main() -> ExitCode {
     } else if args.cluster {
         clusters.show();
         failed = clusters.failed;
+    } else if args.split {
+        splits.show();
+        failed = splits.failed;
     } else {
         println!("{} seeds, {failed} failed", args.count);
     }

@@ -62,6 +62,10 @@ pub struct Node {
     pub encrypted: bool,
     /// A panic of the server is the end of its process alone.
     pub contains_panics: bool,
+    /// `--serverless`: it learns the name of its set, and may leave that set for one of its own.
+    pub serverless: bool,
+    /// Parameters that it starts with.
+    pub params: Vec<(&'static str, String)>,
     /// Where log-structured tables lie.
     folder: Option<Folder>,
 }
@@ -89,6 +93,8 @@ impl Node {
             asks_for_logins: false,
             encrypted: false,
             contains_panics: false,
+            serverless: false,
+            params: Vec::new(),
             folder: None,
         }
     }
@@ -149,7 +155,8 @@ impl Node {
         let encrypted = self.encrypted;
         let mut config = Config {
             port: self.port,
-            repl_set: Some(self.set.clone()),
+            repl_set: (!self.serverless).then(|| self.set.clone()),
+            serverless: self.serverless,
             cluster_role: self.role,
             auto_initiate: (!self.member).then(|| format!("127.0.0.1:{}", self.port)),
             storage: self.storage.clone(),
@@ -165,6 +172,9 @@ impl Node {
             for (name, value) in PARAMS_OF_SHARDS {
                 config.params.set_at_startup(name, value).expect("it is a parameter");
             }
+        }
+        for (name, value) in &self.params {
+            config.params.set_at_startup(name, value).expect("it is a parameter");
         }
         let connections = self.connections;
         self.world.spawn_main(self.process, "pandod", async move {

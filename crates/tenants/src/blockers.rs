@@ -155,7 +155,12 @@ impl AccessBlockers {
             let early = known.early.contains(id) && !broken(Mutant::EarlyNotShown);
             let Some(access) = operation.access(early, known.committed) else { continue };
             for tenant in operation.tenants.iter().filter_map(|t| TenantId::parse(t).ok()) {
-                table.insert(tenant, Blocker { operation: *id, access });
+                let blocker = Blocker { operation: *id, access };
+                // One that was aborted may stand beside the one that has the tenant.
+                let kept = table.get(tenant.as_str()).filter(|kept| kept.access.outweighs(access));
+                if kept.is_none() || broken(Mutant::LastDocumentCounts) {
+                    table.insert(tenant, blocker);
+                }
             }
         }
         let any = !table.is_empty();

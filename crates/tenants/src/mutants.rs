@@ -27,6 +27,10 @@ pub enum Mutant {
     ReadsPassAfterRestart,
     /// What was decided is forgotten before whoever waited has looked.
     DecisionForgotten,
+    /// Two splits may make one set.
+    SetsShared,
+    /// Of several documents that name a tenant the last one counts, whatever it says.
+    LastDocumentCounts,
 }
 
 impl Mutant {
@@ -43,6 +47,8 @@ impl Mutant {
         Mutant::AnyStepIsLegal,
         Mutant::ReadsPassAfterRestart,
         Mutant::DecisionForgotten,
+        Mutant::SetsShared,
+        Mutant::LastDocumentCounts,
     ];
 }
 

@@ -71,6 +71,21 @@ pub enum Access {
     Stays,
 }
 
+impl Access {
+    /// Whether a tenant that two operations name may do this rather than the other: what permits less counts.
+    pub(crate) fn outweighs(self, other: Access) -> bool {
+        let rank = |access| match access {
+            Access::Stays => 0,
+            Access::NoBuilds => 1,
+            Access::NoWrites => 2,
+            Access::NoWritesNoReads(_) => 3,
+            Access::Leaves => 4,
+            Access::Moved => 5,
+        };
+        rank(self) > rank(other)
+    }
+}
+
 fn timestamp_at(doc: &RawDoc, name: &str) -> Option<Timestamp> {
     match doc.get(name)? {
         Value::Timestamp(at) => Some(at),
@@ -134,6 +149,18 @@ impl Operation {
             _ => broken(Mutant::AnyStepIsLegal),
         };
         same && step && (next.expires || !self.expires)
+    }
+    pub fn is_aborted(&self) -> bool {
+        matches!(self.phase, Phase::Aborted { .. })
+    }
+    /// The set that both would make. The one that comes second would find it made, by members that have gone before its own tenants were
+    /// blocked: what those had written since would be lost.
+    pub fn shares_set_with(&self, other: &Operation) -> bool {
+        let splits = self.kind == Kind::ShardSplit && other.kind == Kind::ShardSplit;
+        splits
+            && !other.is_aborted()
+            && !self.recipient_set.is_empty()
+            && self.recipient_set == other.recipient_set
     }
     pub fn is_decided(&self) -> bool {
         matches!(self.phase, Phase::Committed { .. } | Phase::Aborted { .. })

@@ -1,4 +1,5 @@
-//! The serverless operation lock (SV-LOCK): operations on tenants of one kind at a time, and a tenant in one of them.
+//! The serverless operation lock (SV-LOCK): operations on tenants of one kind at a time, a tenant in one of them, and a
+//! set made by one of them.
 //!
 //! It is a question about the state documents that are there: an operation has it from its first document on until it may be forgotten.
 //! Documents outlive offices, and so does the lock.
@@ -11,7 +12,7 @@ use std::collections::BTreeSet;
 /// Whether an operation may begin beside others.
 ///
 /// # Errors
-/// 385 where one of another kind is under way, 117 where one of the same kind has a tenant of it.
+/// 385 where one of another kind is under way, 117 where one of the same kind has a tenant of it, or makes the same set.
 pub fn may_begin(operation: &Operation, others: &[Operation]) -> Result<()> {
     let under_way = || others.iter().filter(|o| o.id != operation.id && !o.expires);
     let kind = operation.kind;
@@ -29,6 +30,15 @@ pub fn may_begin(operation: &Operation, others: &[Operation]) -> Result<()> {
         let shared = other.tenants.iter().find(|tenant| own.contains(tenant));
         if let Some(tenant) = shared.filter(|_| !broken(Mutant::TenantsShared)) {
             let text = format!("tenant {tenant} is part of a {} already: {}", kind.text(), other.id);
+            return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
+        }
+        if operation.shares_set_with(other) && !broken(Mutant::SetsShared) {
+            let text = format!(
+                "the set {} is that of another {}: {}",
+                operation.recipient_set,
+                kind.text(),
+                other.id
+            );
             return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
         }
     }

@@ -213,7 +213,13 @@ fn one_kind_at_a_time_and_a_tenant_in_one_operation() {
     assert_eq!(reserve(&[], &begun(2, "acme")), Ok(()));
     let taken = Err(ErrorCode::ConflictingOperationInProgress);
     assert_eq!(reserve(std::slice::from_ref(&split), &begun(2, "acme")), taken);
-    assert_eq!(reserve(std::slice::from_ref(&split), &begun(2, "beta")), Ok(()));
+    let elsewhere = Operation { recipient_set: "newer".to_owned(), ..begun(2, "beta") };
+    assert_eq!(reserve(std::slice::from_ref(&split), &elsewhere), Ok(()));
+    assert_eq!(reserve(std::slice::from_ref(&split), &begun(2, "beta")), taken, "one set is made once");
+    let acme_elsewhere = Operation { recipient_set: "newer".to_owned(), ..begun(2, "acme") };
+    assert_eq!(reserve(std::slice::from_ref(&split), &acme_elsewhere), taken, "a tenant is in one");
+    let aborted = Doc { decided: Some(7), ..doc("aborted") }.operation();
+    assert_eq!(reserve(&[aborted], &begun(2, "beta")), Ok(()), "it was not made");
     assert_eq!(reserve(std::slice::from_ref(&split), &split), Ok(()), "itself");
     let other = Err(ErrorCode::ConflictingServerlessOperation);
     assert_eq!(reserve(&[merge(false)], &begun(2, "acme")), other);
@@ -265,7 +271,25 @@ fn documents_go_on_step_by_step() {
     assert!(!blocking().operation().may_become(&Doc { block: Some(6), ..blocking() }.operation()));
 }
 
+/// Of two that began at the same time one was aborted: its document says nothing of what the other one's tenants may do.
+fn an_aborted_one_beside_the_one_that_has_the_tenant() {
+    for other in [0, 2] {
+        let b = AccessBlockers::default();
+        b.rebuild(vec![Doc { id: other, decided: Some(2), ..doc("aborted") }.operation()]);
+        b.commit_point(OpTime::new(at(3), 1));
+        b.follow(doc("aborting index builds").operation(), true);
+        b.block_writes(&id());
+        assert!(may(&b, "acme_db").starts_with('w'), "{}", may(&b, "acme_db"));
+        b.follow(Doc { block: Some(5), ..doc("blocking") }.operation(), true);
+        assert_eq!(may(&b, "acme_db"), "ww++w");
+        b.follow(Doc { block: Some(5), decided: Some(6), ..doc("committed") }.operation(), true);
+        b.commit_point(OpTime::new(at(7), 1));
+        assert_eq!(may(&b, "acme_db"), "xxxxx");
+    }
+}
+
 const ALL: &[fn()] = &[
+    an_aborted_one_beside_the_one_that_has_the_tenant,
     a_split_that_commits,
     a_split_that_aborts,
     aborted_before_anything_was_blocked,

@@ -12,7 +12,8 @@ pub struct Facts {
     /// The newest commit point this member has heard of.
     pub committed: OpTime,
     pub stable: Timestamp,
-    /// Where this member's history begins: the end of its initial sync.
+    /// Where this member's history begins: the end of its initial sync, or where it left another set for this one (SV-SPLIT-11): what that
+    /// one has committed binds nobody here.
     pub began: Timestamp,
     /// Not `enableMajorityReadConcern: false`: stable follows the commit point.
     pub majority_reads: bool,
@@ -23,8 +24,6 @@ pub struct Facts {
     pub definitions_known: bool,
     /// A name of a command above the common point that only the history can undo.
     pub unfetchable: Option<&'static str>,
-    /// What is above the common point was written by the set that this member has left for one of its own (SV-SPLIT-11).
-    pub of_set_left: bool,
     pub spans_secs: i64,
     pub limit_secs: i64,
 }
@@ -86,10 +85,6 @@ pub fn choose(f: &Facts) -> Way {
     if stable <= f.began {
         return Way::CopyAgain;
     }
-    // A majority of the other set has it, where it counts; this one has never promised it to anybody.
-    if f.of_set_left {
-        return Way::CopyAgain;
-    }
     Way::Never(format!(
         "the common point {common} lies before the stable timestamp {stable}: committed writes would be lost"
     ))
@@ -114,7 +109,6 @@ mod tests {
             uneven: false,
             definitions_known: true,
             unfetchable: None,
-            of_set_left: false,
             spans_secs: 5,
             limit_secs: 100,
         }
@@ -124,15 +118,6 @@ mod tests {
             Way::Never(why) => assert!(why.contains(word), "{why}"),
             other => panic!("{other:?}"),
         }
-    }
-
-    #[test]
-    fn what_the_set_before_has_committed_binds_nobody_in_the_new_one() {
-        let late = Facts { common: at(7), committed: OpTime::NULL, stable: at(8).ts, ..facts() };
-        refused(late.clone(), "before the stable timestamp");
-        assert_eq!(choose(&Facts { of_set_left: true, ..late }), Way::CopyAgain);
-        let here = Facts { of_set_left: true, ..facts() };
-        assert_eq!(choose(&here), Way::ToTimestamp, "where that is possible");
     }
 
     #[test]

@@ -106,6 +106,9 @@ impl Effects for ServerEffects {
                 roles.replication.progress.reset(roles.replication.top_of_log()?);
                 at = Some(Position::new(op, roles.env.clock.wall_ms()));
             }
+            if roles.replication.member.config().is_some_and(|now| now.name != config.name) {
+                roles.replication.note_left_set().await?;
+            }
             roles.internal.replace_only(&config_ns(), &config.to_doc()).await?;
             roles.replication.sync_local().await?;
             roles.replication.check_own_goes_on()?;

@@ -3,7 +3,7 @@
 use super::Replication;
 use crate::object_id::new_object_id;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid};
-use pando_bson::{DocBuilder, RawDoc};
+use pando_bson::{DocBuilder, RawDoc, Value, doc};
 use pando_command::Param;
 use pando_oplog::entry::{Entry, EntryView, Identity, Object, OpType, Operation, Session};
 use pando_repl::data::Position as DataPosition;
@@ -21,8 +21,26 @@ pub(crate) fn config_ns() -> Namespace {
 pub(crate) fn election_ns() -> Namespace {
     Namespace::unchecked("local", "replset.election")
 }
+/// Where this member's log ended when it left a set for one of its own.
+pub(crate) fn left_ns() -> Namespace {
+    Namespace::unchecked("local", "replset.leftSet")
+}
 
 impl Replication {
+    /// This member leaves its set for one of its own: what it holds now is, for that one, no more than a copy of the other's data.
+    pub(crate) async fn note_left_set(&self) -> Result<()> {
+        let at = self.progress.applied().op_time;
+        self.internal.replace_only(&left_ns(), &doc! { "ts": at.ts }.to_raw()).await
+    }
+    /// Up to there its log is the other set's. Zero if it never left one.
+    pub(crate) fn left_set_at(&self) -> Result<Timestamp> {
+        let left = self.internal.first(&left_ns())?;
+        Ok(match left.as_ref().and_then(|doc| doc.get("ts")) {
+            Some(Value::Timestamp(at)) => at,
+            _ => Timestamp::ZERO,
+        })
+    }
+
     /// After a rollback that fetched documents the log may reach far enough already.
     pub(super) fn look_at_min_valid(&self) -> Result<()> {
         let top = self.top_of_log()?.op_time;

@@ -175,13 +175,13 @@ impl RoleChanges {
             top: undone.newest.map_or(point.at.op_time, |newest| newest.op_time),
             committed: self.replication.progress.committed().op_time,
             stable: self.storage.stable(),
-            began: self.maintenance.initial_data()?,
+            // Whoever has left a set may have had more of it than those with whom it is one now.
+            began: self.maintenance.initial_data()?.max(self.replication.left_set_at()?),
             majority_reads: self.config.majority_reads,
             force_refetch: self.instance.params.bool(Param::forceRollbackViaRefetch),
             uneven: self.maintenance.is_before_min_valid(),
             definitions_known: self.maintenance.remembers_definitions(point.at.op_time.ts)?,
             unfetchable,
-            of_set_left: self.replication.is_of_set_left(undone.newest.map(|newest| newest.op_time)),
             spans_secs: undone.spans_ms() / 1000,
             limit_secs: self.instance.params.int(Param::rollbackTimeLimitSecs),
         });

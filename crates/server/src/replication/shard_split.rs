@@ -2,7 +2,7 @@
 
 use super::Replication;
 use crate::object_id::new_object_id;
-use pando_base::{Error, ErrorCode, OpTime, Result, limits};
+use pando_base::{Error, ErrorCode, Result};
 use pando_repl::topology::{Event, split};
 
 impl Replication {
@@ -17,11 +17,6 @@ impl Replication {
     /// A configuration of this node may come into force though it is not yet: whether the set is split is not known meanwhile.
     pub fn is_reconfiguring(&self) -> Result<bool> {
         Ok(self.coordinator()?.read(|core| core.has_config_on_its_way()))
-    }
-    /// Whether an entry of this node's log was written by the set that it has left: the terms of its own begin far above.
-    pub(super) fn is_of_set_left(&self, entry: Option<OpTime>) -> bool {
-        let own = self.member.config().map_or(-1, |config| config.term);
-        entry.is_some_and(|entry| own - entry.t >= limits::SPLIT_TERMS_AHEAD / 2)
     }
     /// Who was a source a moment ago may be a member of the set that this node has left meanwhile.
     ///

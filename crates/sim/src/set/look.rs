@@ -10,7 +10,7 @@ use pando_base::{OpTime, Term, Timestamp};
 use pando_bson::RawDoc;
 use pando_oplog::EntryView;
 use pando_repl::MemberState;
-use pando_repl::topology::{ConfigId, ReplSetConfig};
+use pando_repl::topology::{ConfigId, Core, ReplSetConfig};
 use pando_server::Server;
 use std::ops::Bound;
 use std::time::Duration;
@@ -220,6 +220,8 @@ impl Look<'_> {
 pub(crate) struct Watch {
     /// The first member's; the others' follow.
     first_port: u16,
+    /// Whoever has the configuration of a set of no such name, or none, is away. Without names everybody counts.
+    names: Vec<&'static str>,
     members: Vec<Option<Member>>,
     pub(crate) logs: Vec<Log>,
     pub(crate) committed: Committed,
@@ -230,13 +232,26 @@ impl Watch {
     pub(crate) fn new(members: usize, first_port: u16) -> Watch {
         let logs = (0..members).map(|_| Log::default()).collect();
         let (committed, story) = (Committed::default(), Story::default());
-        Watch { first_port, members: vec![None; members], logs, committed, story }
+        Watch { first_port, names: Vec::new(), members: vec![None; members], logs, committed, story }
+    }
+    /// Of machines that may be members of one set now and of another one later: looks at those of the set that has
+    /// one of these names.
+    pub(crate) fn of_set(members: usize, first_port: u16, names: &[&'static str]) -> Watch {
+        Watch { names: names.to_vec(), ..Watch::new(members, first_port) }
+    }
+    fn is_watched(&self, server: &Server) -> bool {
+        let has =
+            |core: &Core| core.config().is_some_and(|config| self.names.contains(&config.name.as_str()));
+        self.names.is_empty() || server.replication.inspect(has) == Some(true)
     }
 
     /// Another machine stands in the place of this member.
     pub(crate) fn forget(&mut self, who: usize) {
         self.members[who] = None;
         self.logs[who] = Log::default();
+    }
+    pub(crate) fn members(&self) -> &[Option<Member>] {
+        &self.members
     }
     pub(crate) fn state(&self, who: usize) -> Option<MemberState> {
         self.members[who].as_ref().map(|m| m.state)
@@ -268,7 +283,8 @@ impl Watch {
         lines: Vec<Line>,
         judge: &mut dyn FnMut(&Look<'_>),
     ) -> Result<(), String> {
-        let servers: Vec<_> = nodes.iter().map(Node::server).collect();
+        let watched = |node: &Node| node.server().filter(|server| self.is_watched(server));
+        let servers: Vec<_> = nodes.iter().map(watched).collect();
         let first_port = self.first_port;
         let seen: Vec<Option<Member>> =
             servers.iter().zip(nodes).map(|(s, n)| Member::of(s.as_deref()?, n, first_port)).collect();

@@ -7,5 +7,6 @@ mod rows;
 mod rpc;
 mod set;
 mod shards;
+mod split;
 mod workflows;
 mod world;

@@ -128,6 +128,22 @@ fn a_split_that_is_called_off_leaves_everything_as_it_was() {
     });
 }
 
+/// Another split of the same name would find the set made, by members that have gone before its own tenants were blocked.
+#[test]
+fn a_set_is_made_by_one_split() {
+    run(async {
+        let d = Donor::start().await;
+        let (p, task) = d.held(7).await;
+        assert_eq!(code(&d.split(2, &["beta"]).await), 117);
+        assert!(d.state(p, 2).await.is_none(), "nothing is left of it");
+        d.go_on(p).await;
+        assert_eq!(task.await.expect("it ends").get("state"), Some(&"committed".into()));
+        assert_eq!(code(&d.split(2, &["beta"]).await), 117);
+        d.client().await.ok(put("beta_db", 1)).await;
+        d.done().await;
+    });
+}
+
 #[test]
 fn a_split_that_is_called_off_before_it_begins_does_not_begin() {
     run(async {
