@@ -144,6 +144,20 @@ fn a_set_is_made_by_one_split() {
     });
 }
 
+/// What the old set knows of other splits comes with its data, and is not the new one's business either.
+#[test]
+fn a_split_that_was_called_off_is_not_taken_over_by_the_new_set() {
+    run(async {
+        let d = Donor::start().await;
+        assert_eq!(code(&d.ask(of_split("abortShardSplit", 2)).await), 0);
+        assert_eq!(d.split(1, &["acme"]).await.get("state"), Some(&"committed".into()));
+        let p = d.new_primary().await;
+        d.set.until("it is gone", async |_| d.state(p, 2).await.is_none()).await;
+        assert!(d.state(d.primary().await, 2).await.is_some());
+        d.done().await;
+    });
+}
+
 #[test]
 fn a_split_that_is_called_off_before_it_begins_does_not_begin() {
     run(async {
