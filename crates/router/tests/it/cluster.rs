@@ -381,6 +381,19 @@ fn secondaries_judge_by_what_their_data_has_reached() {
         let mut c = cluster.router(0).await;
         let hosts: Vec<String> = (0..3).map(|i| set.host(i)).collect();
         c.ok(doc! { "addShard": format!("rs/{}", hosts.join(",")), "name": "s1", "$db": "admin" }).await;
+        // Who does not know yet that it is a shard takes no command of one (203).
+        set.until("all members know that they are a shard", async |set| {
+            for i in 0..3 {
+                let mut find =
+                    doc! { "find": "system.version", "filter": { "_id": "shardIdentity" }, "$db": "admin" };
+                find.push("$readPreference", doc! { "mode": "nearest" });
+                if set.connect(i).await.all(find).await.is_empty() {
+                    return false;
+                }
+            }
+            true
+        })
+        .await;
         c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
         zones(&mut c, "test.c").await;
         cluster.shard_collection("test.c", doc! { "k": 1 }).await;

@@ -218,10 +218,12 @@ mod tests {
 
     #[test]
     fn lost_doubled_and_undone_elements_are_found() {
-        let mut p = Promised::default();
-        p.appended = [1, 2].into();
-        p.inserted = [7].into();
-        p.seen = [vec![], vec![1]].into();
+        let p = Promised {
+            appended: [1, 2].into(),
+            inserted: [7].into(),
+            seen: [vec![], vec![1]].into(),
+            ..Promised::default()
+        };
         let wrong =
             |p: &Promised, list: &[i64], ids: &[i64]| judge(p, list, &ids.iter().copied().collect()).len();
         assert_eq!(wrong(&p, &[1, 3, 2], &[7, 8]), 0);
