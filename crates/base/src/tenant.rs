@@ -29,9 +29,6 @@ impl TenantId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-    pub fn owns(&self, db: &str) -> bool {
-        TenantId::of(db) == Some(self.as_str())
-    }
 }
 
 /// So that a table of them is asked by the part of a name.
@@ -65,8 +62,6 @@ mod tests {
         for (db, tenant) in cases {
             assert_eq!(TenantId::of(db), tenant, "{db}");
         }
-        let acme = TenantId::parse("acme").unwrap();
-        assert!(acme.owns("acme_orders") && !acme.owns("acme2_orders") && !acme.owns("acme"));
     }
 
     #[test]

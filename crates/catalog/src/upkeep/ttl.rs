@@ -8,7 +8,7 @@ use crate::schema::collection::{Collection, Index};
 use crate::write::interrupt::Interrupt;
 use crate::write::op::WriteOp;
 use pando_base::redaction::WithCode;
-use pando_base::{Error, ErrorCode, Millis, Namespace, Result, limits};
+use pando_base::{ErrorCode, Millis, Namespace, Result, limits};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{ObjectId, RawDoc, Value};
 use pando_env::log::Component;
@@ -77,7 +77,7 @@ impl Catalog {
                     // Somebody else works on the same documents: they can wait for the next pass.
                     Err(e) if e.code == ErrorCode::WriteConflict => return Ok(deleted),
                     // The tenant is about to be elsewhere, or is: what expires there is the new owner's business.
-                    Err(e) if is_of_tenant(&e) => return Ok(deleted),
+                    Err(e) if e.code.is_of_tenant() => return Ok(deleted),
                     n => n?,
                 }
             };
@@ -109,10 +109,6 @@ impl Catalog {
         unit.commit()?;
         Ok(docs.len())
     }
-}
-
-fn is_of_tenant(e: &Error) -> bool {
-    matches!(e.code, ErrorCode::TenantMigrationConflict | ErrorCode::TenantMigrationCommitted)
 }
 
 fn expired_by_index(

@@ -293,7 +293,7 @@ impl Store for Documents {
             all.retain(|task| !migration::is_pending(task));
         }
         if let Some(tenants) = self.roles()?.tenants.as_ref().filter(|_| *ns == shard_split::collection()) {
-            all.retain(|doc| !tenants.is_of_donor(doc));
+            all.retain(|doc| tenants.goes_on_with(doc));
         }
         Ok(all)
     }

@@ -44,11 +44,17 @@ impl Tenants {
         donor.is_some_and(|donor| self.member.config().is_some_and(|config| config.name != donor))
     }
 
+    /// Whether the primary goes on with a document: of this set's own, and a state of a split.
+    pub(crate) fn goes_on_with(&self, doc: &RawDoc) -> bool {
+        !self.is_of_donor(doc) && shard_split::restore(doc).is_ok()
+    }
+
     /// What the documents say is all there is: at the start, behind an initial sync and a rollback, and in a set of its own.
     pub(crate) fn read_documents(&self) -> Result<()> {
         let docs = self.internal.all(&shard_split::collection(), ReadAt::Latest)?;
-        let all: Result<Vec<Option<Operation>>> = docs.iter().map(|doc| self.operation(doc)).collect();
-        self.blockers.rebuild(all?.into_iter().flatten().collect());
+        // What is no state, as of a set that was none with tenants before, says nothing.
+        let all = docs.iter().filter_map(|doc| self.operation(doc).ok().flatten());
+        self.blockers.rebuild(all.collect());
         Ok(())
     }
     /// A configuration of a user's takes the place of the one that tells members to leave: while a split is undecided, one of them may not

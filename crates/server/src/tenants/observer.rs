@@ -5,10 +5,11 @@
 use super::Tenants;
 use pando_access::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
 use pando_access::{Collection, WriteOp, WriteUnit};
-use pando_base::{Error, ErrorCode, Result, Uuid};
-use pando_bson::{DocBuf, RawDoc, Value};
+use pando_base::{Error, ErrorCode, Result};
+use pando_bson::{DocBuf, RawDoc};
 use pando_tenants::operation::Phase;
 use pando_tenants::{Kind, Operation};
+use pando_workflows::ddl::uuid_at;
 use pando_workflows::shard_split;
 use std::sync::Arc;
 
@@ -68,6 +69,8 @@ fn parse(doc: &RawDoc) -> Result<Operation> {
 /// SV-DOC-3.
 fn check_step(old: Option<&RawDoc>, new: &RawDoc) -> Result<()> {
     let next = parse(new)?;
+    // The next primary goes on with it: what it could not begin from would keep it from everything else.
+    shard_split::restore(new)?;
     let legal = match old {
         None => next.may_be_first(),
         Some(old) => parse(old).is_ok_and(|before| before.may_become(&next)),
@@ -78,13 +81,6 @@ fn check_step(old: Option<&RawDoc>, new: &RawDoc) -> Result<()> {
             let text = format!("a shard split cannot get into that state: {new}");
             Err(Error::new(ErrorCode::IllegalOperation, text))
         }
-    }
-}
-
-fn id_of(doc: &RawDoc) -> Option<Uuid> {
-    match doc.get("_id")? {
-        Value::Binary { subtype: 4, bytes } => Uuid::from_slice(bytes),
-        _ => None,
     }
 }
 
@@ -99,7 +95,7 @@ impl OpObserver for TenantObserver {
     }
     fn deleted(&self, unit: &mut WriteUnit, _: &WriteOp<'_>, e: &Deleted<'_>) -> Result<()> {
         if Self::is_state(e.coll)
-            && let Some(id) = id_of(e.old)
+            && let Some(id) = uuid_at(e.old, "_id")
         {
             if !unit.is_applying() {
                 self.check_may_go(e.old)?;

@@ -11,6 +11,7 @@ use pando_repl::topology::config::Member;
 use pando_repl::topology::split;
 use pando_repl::topology::write_concern::{Concern, Waiter, Want};
 use pando_tenants::{Kind, Operation};
+use pando_workflows::ddl::uuid_at;
 use pando_workflows::shard_split;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,10 +30,7 @@ struct Step<'a> {
 pub(crate) async fn run(roles: &RoleChanges, body: &RawDoc) -> Result<DocBuf> {
     let name = body.first().map_or("", |e| e.name());
     let text = |field: &str| body.get(field).and_then(|v| v.as_str());
-    let id = match body.get("migrationId") {
-        Some(Value::Binary { subtype: 4, bytes }) => Uuid::from_slice(bytes),
-        _ => None,
-    };
+    let id = uuid_at(body, "migrationId");
     let (Some(id), Some(tag), Some(set)) = (id, text("recipientTagName"), text("recipientSetName")) else {
         return Err(Error::internal(format!("not a step of a shard split: {body}")));
     };
@@ -76,7 +74,7 @@ impl Step<'_> {
         let state = shard_split::begin(&self.id, &tenants, self.tag, self.set, &self.config()?.name);
         self.tenants.blockers.reserve(&Operation::parse(Kind::ShardSplit, &state)?)?;
         let config = self.config()?;
-        let hosts = split::check_recipients(&config, self.tag, self.set)?;
+        let hosts = self.roles.replication.check_split(self.tag, self.set)?;
         // What could not be installed later is told before anybody has to wait; which set that would be does not matter.
         let before = config.recipient_config.as_ref().map(|r| r.name.as_str());
         split::split_config(&config, self.tag, self.set, ObjectId([0; 12]), before)?;
@@ -111,10 +109,10 @@ impl Step<'_> {
             let text = "a reconfiguration is on its way";
             return Err(Error::new(ErrorCode::ConfigurationInProgress, text));
         }
-        let config = self.config()?;
-        if let Some(hosts) = split::is_split_for(&config, self.set) {
+        if let Some(hosts) = replication.is_split_for(self.set) {
             return Ok(self.recipients(&hosts, Some(true)));
         }
+        let config = self.config()?;
         let leaves = |m: &&Member| m.tags.iter().any(|(key, _)| key == self.tag);
         let hosts: Vec<String> = config.members.iter().filter(leaves).map(|m| m.host.clone()).collect();
         Ok(self.recipients(&hosts, Some(false)))
@@ -124,8 +122,7 @@ impl Step<'_> {
         let Some(Value::Timestamp(block)) = self.body.get("blockTimestamp") else {
             return Err(Error::internal("a catch-up without a blockTimestamp"));
         };
-        let config = self.config()?;
-        let hosts = split::check_recipients(&config, self.tag, self.set)?;
+        let hosts = self.roles.replication.check_split(self.tag, self.set)?;
         let tags = vec![(self.tag.to_owned(), hosts.len() as u32)];
         let target = self.op_time_of(block)?;
         let concern = Concern { want: Want::Tags(tags), journaled: true };

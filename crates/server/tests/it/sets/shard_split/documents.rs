@@ -48,6 +48,9 @@ fn only_steps_of_a_split_are_taken_and_blockers_go_with_the_collection_of_their_
         };
         assert_eq!(error(&c.run(insert_state(doc! { "_id": 1 })).await), 2, "no state");
         assert_eq!(error(&c.run(insert_state(blocking())).await), 20, "not at once");
+        let mut nobodys = state(9, "uninitialized");
+        nobodys.remove("recipientTagName");
+        assert_eq!(error(&c.run(insert_state(nobodys)).await), 2, "no primary could go on with it");
         c.ok(insert_state(state(1, "uninitialized"))).await;
         assert_eq!(error(&c.run(replace_state(blocking())).await), 20, "not over a step");
         c.ok(replace_state(state(1, "aborting index builds"))).await;
