@@ -4,7 +4,7 @@
 //! tenants is under way, it is one look at a flag.
 
 use crate::mutants::{Mutant, broken};
-use crate::operation::{Access, Operation, Phase};
+use crate::operation::{Access, Kind, Operation, Phase};
 use crate::serverless_lock;
 use arc_swap::ArcSwap;
 use pando_base::panics::poisoned;
@@ -26,6 +26,7 @@ pub struct AccessBlockers {
     changed: Notify,
     pub counts: Counts,
     pub splits: Splits,
+    pub migrations: Migrations,
 }
 
 pando_metrics::group! {
@@ -52,6 +53,35 @@ pando_metrics::group! {
     }
 }
 
+pando_metrics::group! {
+    /// What became of the migrations that this member led, of tenants and of whole sets, from here.
+    pub struct Migrations {
+        /// Migrations from here that committed.
+        pub donated: Counter = "totalMigrationDonationsCommitted", "migrations";
+        /// Migrations from here that were aborted.
+        pub aborted: Counter = "totalMigrationDonationsAborted", "migrations";
+        /// Migrations whose tenants are here now.
+        pub received: Counter = "totalSuccessfulMigrationsReceived", "migrations";
+        /// Migrations whose tenants did not come here.
+        pub failed: Counter = "totalFailedMigrationsReceived", "migrations";
+    }
+}
+
+/// Somebody makes, changes or drops what is being copied, on the copier's behalf.
+pub struct CopierDefines<'a> {
+    blockers: &'a AccessBlockers,
+    tenant: String,
+}
+
+impl Drop for CopierDefines<'_> {
+    fn drop(&mut self) {
+        let defining = &mut self.blockers.known().defining;
+        if let Some(at) = defining.iter().position(|of| *of == self.tenant) {
+            defining.swap_remove(at);
+        }
+    }
+}
+
 #[derive(Default)]
 struct Known {
     operations: BTreeMap<Uuid, Operation>,
@@ -64,6 +94,8 @@ struct Known {
     ended: VecDeque<(Uuid, Access)>,
     /// How many times a primary of this process has stepped down.
     offices: u64,
+    /// Tenants of which the copier defines something just now.
+    defining: Vec<String>,
 }
 
 impl Known {
@@ -71,7 +103,7 @@ impl Known {
     fn note_ended(&mut self) {
         for (id, operation) in &self.operations {
             let end = match (operation.access(false, self.committed), operation.phase) {
-                (Some(end @ (Access::Moved | Access::Stays)), _) => end,
+                (Some(end @ (Access::Moved | Access::Stays | Access::NoReadsBefore(_))), _) => end,
                 (None, Phase::Aborted { .. }) => Access::Stays,
                 _ => continue,
             };
@@ -96,13 +128,47 @@ impl Known {
     }
 }
 
-type Table = HashMap<TenantId, Blocker>;
+#[derive(Default)]
+struct Table {
+    tenants: HashMap<TenantId, Blocker>,
+    /// Of all that are not named: the set is being merged.
+    others: Option<Blocker>,
+}
+
+impl Table {
+    fn get(&self, tenant: &str) -> Option<&Blocker> {
+        self.tenants.get(tenant).or(self.others.as_ref())
+    }
+    /// One that was aborted may stand beside the one that has the tenant: what permits less counts.
+    fn add(&mut self, tenant: TenantId, blocker: Blocker) {
+        match self.tenants.get_mut(tenant.as_str()) {
+            Some(kept) if !broken(Mutant::LastDocumentCounts) => *kept = kept.with(blocker),
+            _ => _ = self.tenants.insert(tenant, blocker),
+        }
+    }
+}
 
 /// What one tenant may do, and because of whom.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Blocker {
     operation: Uuid,
     access: Access,
+    /// There is nothing to be read as of a time before that one, whatever else becomes of the tenant.
+    before: Timestamp,
+}
+
+impl Blocker {
+    fn new(operation: Uuid, access: Access) -> Blocker {
+        let before = match access {
+            Access::NoReadsBefore(before) => before,
+            _ => Timestamp(0),
+        };
+        Blocker { operation, access, before }
+    }
+    fn with(self, other: Blocker) -> Blocker {
+        let counts = if other.access.outweighs(self.access) { other } else { self };
+        Blocker { before: self.before.max(other.before), ..counts }
+    }
 }
 
 /// What a read is told.
@@ -119,6 +185,8 @@ pub enum Reading {
 pub enum Decision {
     Committed(Error),
     Aborted(Error),
+    /// The tenant has come here, and may do everything.
+    Arrived,
     /// Its document is gone, or this member is no primary any more.
     Gone(Error),
 }
@@ -126,6 +194,7 @@ pub enum Decision {
 impl Decision {
     pub fn into_error(self) -> Error {
         match self {
+            Decision::Arrived => not_yet("write"),
             Decision::Committed(e) | Decision::Aborted(e) | Decision::Gone(e) => e,
         }
     }
@@ -136,6 +205,11 @@ fn conflict(tenant: &str, what: &str) -> Error {
     extra.str("tenantId", tenant);
     let text = format!("{what} must block until this tenant migration commits or aborts");
     Error::new(ErrorCode::TenantMigrationConflict, text).with_extra(extra.finish().into_bytes())
+}
+/// 239 for reads, as in 6.0; 20.
+fn not_yet(what: &str) -> Error {
+    let code = if what == "read" { ErrorCode::SnapshotTooOld } else { ErrorCode::IllegalOperation };
+    Error::new(code, format!("Tenant {what} is not allowed before migration completes"))
 }
 /// The tenant whose decision an error is about.
 pub fn tenant_of(e: &Error) -> Option<String> {
@@ -154,16 +228,15 @@ impl AccessBlockers {
         for (id, operation) in &known.operations {
             let early = known.early.contains(id) && !broken(Mutant::EarlyNotShown);
             let Some(access) = operation.access(early, known.committed) else { continue };
+            let blocker = Blocker::new(*id, access);
             for tenant in operation.tenants.iter().filter_map(|t| TenantId::parse(t).ok()) {
-                let blocker = Blocker { operation: *id, access };
-                // One that was aborted may stand beside the one that has the tenant.
-                let kept = table.get(tenant.as_str()).filter(|kept| kept.access.outweighs(access));
-                if kept.is_none() || broken(Mutant::LastDocumentCounts) {
-                    table.insert(tenant, blocker);
-                }
+                table.add(tenant, blocker);
+            }
+            if operation.all && !broken(Mutant::NewTenantsPass) {
+                table.others = Some(table.others.map_or(blocker, |kept| kept.with(blocker)));
             }
         }
-        let any = !table.is_empty();
+        let any = !table.tenants.is_empty() || table.others.is_some();
         if any {
             self.any.store(true, SeqCst);
         }
@@ -184,16 +257,26 @@ impl AccessBlockers {
         self.change(|known| {
             let before = known.operations.get(&operation.id);
             let news = before.is_none_or(|before| !before.is_decided());
-            match operation.phase {
-                Phase::Committed { .. } if here && news => self.splits.committed.inc(),
-                Phase::Aborted { .. } if here && news => self.splits.aborted.inc(),
-                _ => {}
+            if here && news {
+                self.count(&operation);
             }
             if broken(Mutant::EarlyForgotten) {
                 known.early.remove(&operation.id);
             }
             known.operations.insert(operation.id, operation);
         });
+    }
+    fn count(&self, operation: &Operation) {
+        let is_split = operation.kind == Kind::ShardSplit;
+        match operation.phase {
+            Phase::Committed { .. } if is_split => self.splits.committed.inc(),
+            Phase::Aborted { .. } if is_split => self.splits.aborted.inc(),
+            Phase::Committed { .. } => self.migrations.donated.inc(),
+            Phase::Aborted { .. } => self.migrations.aborted.inc(),
+            Phase::Owns { .. } => self.migrations.received.inc(),
+            Phase::Receiving { aborted: true } => self.migrations.failed.inc(),
+            _ => {}
+        }
     }
     /// It is gone.
     pub fn remove(&self, id: &Uuid) {
@@ -260,7 +343,7 @@ impl AccessBlockers {
         let tenant = TenantId::of(db)?;
         let table = self.table.load();
         if broken(Mutant::PrefixIsEnough) {
-            let found = table.iter().find(|(known, _)| tenant.starts_with(known.as_str()));
+            let found = table.tenants.iter().find(|(known, _)| tenant.starts_with(known.as_str()));
             return found.map(|(_, blocker)| (tenant, *blocker));
         }
         table.get(tenant).map(|blocker| (tenant, *blocker))
@@ -277,7 +360,10 @@ impl AccessBlockers {
     pub fn check_write(&self, db: &str) -> Result<()> {
         let Some((tenant, blocker)) = self.blocker(db) else { return Ok(()) };
         match blocker.access {
-            Access::NoBuilds | Access::Stays => Ok(()),
+            Access::NoBuilds | Access::Stays | Access::NoReadsBefore(_) => Ok(()),
+            Access::Refused | Access::Arrives if broken(Mutant::AnybodyCopies) => Ok(()),
+            // Whoever comes to write something waits before its command begins: nothing is to be carried out in part.
+            Access::Refused | Access::Arrives => Err(not_yet("write")),
             Access::NoWrites | Access::NoWritesNoReads(_) | Access::Leaves => {
                 self.counts.blocked_writes.inc();
                 Err(conflict(tenant, "Write"))
@@ -302,13 +388,35 @@ impl AccessBlockers {
                 self.counts.blocked_reads.inc();
                 Reading::Waits
             }
-            Some(Access::Leaves) => {
+            Some(Access::Leaves | Access::Arrives) => {
                 self.counts.blocked_reads.inc();
                 Reading::Waits
             }
+            Some(Access::Refused) => Reading::Refused(not_yet("read")),
             Some(Access::Moved) => Reading::Refused(self.moved()),
             _ => Reading::Goes,
         }
+    }
+    /// Of a read of data as they were at `at`: a recipient has no history of what came to it (SV-OUT-1).
+    ///
+    /// # Errors
+    /// 239.
+    pub fn check_history(&self, db: &str, at: Timestamp) -> Result<()> {
+        match self.blocker(db) {
+            Some((_, Blocker { before, .. })) if at < before && !broken(Mutant::OldReadsPass) => {
+                Err(not_yet("read"))
+            }
+            _ => Ok(()),
+        }
+    }
+    /// The copier defines something of a tenant for as long as it keeps this.
+    pub fn copier_defines(&self, tenant: &str) -> CopierDefines<'_> {
+        self.known().defining.push(tenant.to_owned());
+        CopierDefines { blockers: self, tenant: tenant.to_owned() }
+    }
+    /// Of a definition: whether it may be the copier's.
+    pub fn is_copier_defining(&self, db: &str) -> bool {
+        self.any() && TenantId::of(db).is_some_and(|t| self.known().defining.iter().any(|of| of == t))
     }
     /// Whether the tenant of a database is elsewhere.
     pub fn is_moved(&self, db: &str) -> bool {
@@ -342,13 +450,15 @@ impl AccessBlockers {
             return gone(ErrorCode::InterruptedDueToReplStateChange, text);
         }
         let access = match (now, waits_for) {
-            (Some(Blocker { operation, access }), Some(id)) if operation == id => Some(access),
+            (Some(Blocker { operation, access, .. }), Some(id)) if operation == id => Some(access),
             (_, Some(id)) => self.known().ended(id),
             _ => None,
         };
         match access {
             Some(Access::Moved) => Some(Decision::Committed(self.moved())),
             Some(Access::Stays) => Some(Decision::Aborted(self.aborted())),
+            Some(Access::NoReadsBefore(_)) => Some(Decision::Arrived),
+            Some(Access::Refused) => Some(Decision::Gone(not_yet("read"))),
             Some(_) if broken(Mutant::NobodyWaits) => Some(Decision::Aborted(self.aborted())),
             Some(_) => None,
             None => gone(ErrorCode::Interrupted, "the operation that a tenant waited for is gone"),

@@ -31,6 +31,18 @@ pub enum Mutant {
     SetsShared,
     /// Of several documents that name a tenant the last one counts, whatever it says.
     LastDocumentCounts,
+    /// Who is no copier may write what is still being copied.
+    AnybodyCopies,
+    /// A recipient lets clients in before it knows the donor's decision.
+    AnswersBeforeDecision,
+    /// A member of the recipient shows what a majority may not have.
+    OwnsBeforeMajority,
+    /// The recipient answers for times when it had nothing of the tenant.
+    OldReadsPass,
+    /// A tenant comes back while clients are told that it is elsewhere.
+    BackTooEarly,
+    /// A set that is merged goes on taking new tenants.
+    NewTenantsPass,
 }
 
 impl Mutant {
@@ -49,6 +61,12 @@ impl Mutant {
         Mutant::DecisionForgotten,
         Mutant::SetsShared,
         Mutant::LastDocumentCounts,
+        Mutant::AnybodyCopies,
+        Mutant::AnswersBeforeDecision,
+        Mutant::OwnsBeforeMajority,
+        Mutant::OldReadsPass,
+        Mutant::BackTooEarly,
+        Mutant::NewTenantsPass,
     ];
 }
 

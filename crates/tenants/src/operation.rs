@@ -4,31 +4,43 @@ use crate::mutants::{Mutant, broken};
 use pando_base::{Error, OpTime, Result, Timestamp, Uuid};
 use pando_bson::{RawDoc, Value};
 
+/// How a document names the protocol by which all tenants of a set go to another one.
+pub const MERGE: &str = "shard merge";
+
 /// Kinds of operations on tenants. Those of one kind may run at the same time, those of two may not (SV-LOCK-1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
     ShardSplit,
-    TenantMigration,
-    ShardMerge,
+    /// The donor of a tenant migration, or of a shard merge.
+    Donor,
+    Recipient,
+    MergeRecipient,
 }
 
 impl Kind {
     pub fn text(self) -> &'static str {
         match self {
             Kind::ShardSplit => "shard split",
-            Kind::TenantMigration => "tenant migration",
-            Kind::ShardMerge => "shard merge",
+            Kind::Donor => "tenant migration donor",
+            Kind::Recipient => "tenant migration recipient",
+            Kind::MergeRecipient => "shard merge recipient",
         }
+    }
+    /// Whether the tenants come here.
+    pub fn takes(self) -> bool {
+        matches!(self, Kind::Recipient | Kind::MergeRecipient)
     }
 }
 
 /// How far it is, as its document says it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 pub enum Phase {
     /// Nobody is affected.
     Begun,
     /// Index builds are given up, and none begins.
     NoBuilds,
+    /// The same, and the recipient copies.
+    Syncing,
     Blocking(Timestamp),
     Committed {
         block: Timestamp,
@@ -38,6 +50,18 @@ pub enum Phase {
         block: Option<Timestamp>,
         at: OpTime,
     },
+    /// Of a recipient: it copies, or removes what it has copied.
+    Receiving {
+        aborted: bool,
+    },
+    /// Of a recipient: it has everything and waits for the donor's word. It has no history before that time.
+    Received {
+        before: Timestamp,
+    },
+    /// Of a recipient: the tenants are its own.
+    Owns {
+        before: Timestamp,
+    },
 }
 
 /// An operation as its document tells it.
@@ -46,7 +70,9 @@ pub struct Operation {
     pub id: Uuid,
     pub kind: Kind,
     pub tenants: Vec<String>,
-    /// The set that the tenants go to.
+    /// Whatever tenants there are and will be: a donor that is merged into another set.
+    pub all: bool,
+    /// The set that the tenants go to; of a recipient, the one they come from.
     pub recipient_set: String,
     pub phase: Phase,
     /// Somebody has said that it may be forgotten: `expireAt` is set.
@@ -69,6 +95,12 @@ pub enum Access {
     Moved,
     /// They stay, and may do everything.
     Stays,
+    /// They come here, and nobody but the copier does anything with them.
+    Refused,
+    /// They have come, and everybody waits for the donor's word.
+    Arrives,
+    /// They are here, and there is nothing to be read as of a time before that one.
+    NoReadsBefore(Timestamp),
 }
 
 impl Access {
@@ -76,11 +108,14 @@ impl Access {
     pub(crate) fn outweighs(self, other: Access) -> bool {
         let rank = |access| match access {
             Access::Stays => 0,
-            Access::NoBuilds => 1,
-            Access::NoWrites => 2,
-            Access::NoWritesNoReads(_) => 3,
-            Access::Leaves => 4,
-            Access::Moved => 5,
+            Access::NoReadsBefore(_) => 1,
+            Access::NoBuilds => 2,
+            Access::NoWrites => 3,
+            Access::NoWritesNoReads(_) => 4,
+            Access::Leaves => 5,
+            Access::Moved => 6,
+            Access::Arrives => 7,
+            Access::Refused => 8,
         };
         rank(self) > rank(other)
     }
@@ -96,8 +131,33 @@ fn op_time(doc: &RawDoc) -> Option<OpTime> {
     Some(OpTime::new(timestamp_at(doc, "ts")?, doc.get("t")?.as_i64()?))
 }
 fn tenants(doc: &RawDoc) -> Vec<String> {
+    let one = doc.get("tenantId").and_then(|v| v.as_str());
     let list = doc.get("tenantIds").and_then(|v| v.as_array()).unwrap_or(RawDoc::empty());
-    list.iter().filter_map(|e| e.value().as_str().map(str::to_owned)).collect()
+    one.into_iter().chain(list.iter().filter_map(|e| e.value().as_str())).map(str::to_owned).collect()
+}
+
+/// Of a set that gives tenants away.
+fn giving(kind: Kind, state: &str, block: Option<Timestamp>, decided: Option<OpTime>) -> Option<Phase> {
+    match state {
+        "uninitialized" => Some(Phase::Begun),
+        "aborting index builds" => Some(Phase::NoBuilds),
+        "data sync" if kind == Kind::Donor => Some(Phase::Syncing),
+        "blocking" => block.map(Phase::Blocking),
+        "committed" => block.zip(decided).map(|(block, at)| Phase::Committed { block, at }),
+        "aborted" => decided.map(|at| Phase::Aborted { block, at }),
+        _ => None,
+    }
+}
+/// Of a set that takes them.
+fn taking(state: &str, before: Option<Timestamp>) -> Option<Phase> {
+    match (state, before) {
+        ("uninitialized", None) => Some(Phase::Begun),
+        ("started" | "consistent", None) => Some(Phase::Receiving { aborted: false }),
+        ("consistent", Some(before)) => Some(Phase::Received { before }),
+        ("committed", Some(before)) => Some(Phase::Owns { before }),
+        ("aborted", _) => Some(Phase::Receiving { aborted: true }),
+        _ => None,
+    }
 }
 
 impl Operation {
@@ -106,52 +166,59 @@ impl Operation {
     pub fn parse(kind: Kind, doc: &RawDoc) -> Result<Operation> {
         let wrong = || Error::bad_value(format!("not a state of a {}: {doc}", kind.text()));
         let text = |name: &str| doc.get(name).and_then(|v| v.as_str());
-        let block = timestamp_at(doc, "blockTimestamp");
         let decided = doc.get("commitOrAbortOpTime").and_then(|v| op_time(v.as_doc()?));
         let id = match doc.get("_id") {
             Some(Value::Binary { subtype: 4, bytes }) => Uuid::from_slice(bytes),
             _ => None,
         };
-        let phase = match text("state") {
-            Some("uninitialized") => Some(Phase::Begun),
-            Some("aborting index builds") => Some(Phase::NoBuilds),
-            Some("blocking") => block.map(Phase::Blocking),
-            Some("committed") => block.zip(decided).map(|(block, at)| Phase::Committed { block, at }),
-            Some("aborted") => decided.map(|at| Phase::Aborted { block, at }),
-            _ => None,
+        let state = text("state").unwrap_or_default();
+        let phase = match kind.takes() {
+            true => taking(state, timestamp_at(doc, "rejectReadsBeforeTimestamp")),
+            false => giving(kind, state, timestamp_at(doc, "blockTimestamp"), decided),
         };
+        let other = if kind.takes() { "donorSetName" } else { "recipientSetName" };
         Ok(Operation {
             id: id.ok_or_else(wrong)?,
             kind,
             tenants: tenants(doc),
-            recipient_set: text("recipientSetName").unwrap_or_default().to_owned(),
+            all: kind == Kind::Donor && text("protocol") == Some(MERGE),
+            recipient_set: text(other).unwrap_or_default().to_owned(),
             phase: phase.ok_or_else(wrong)?,
             expires: matches!(doc.get("expireAt"), Some(Value::DateTime(_))),
         })
     }
     /// Whether a document may come into being so (SV-DOC-3).
     pub fn may_be_first(&self) -> bool {
+        use Phase::{Aborted, Begun, NoBuilds, Receiving};
         !self.expires
-            && matches!(self.phase, Phase::Begun | Phase::NoBuilds | Phase::Aborted { block: None, .. })
+            && matches!(self.phase, Begun | NoBuilds | Aborted { block: None, .. } | Receiving { .. })
     }
     /// Whether its document may become that one (SV-DOC-3): step by step, and never another operation.
     pub fn may_become(&self, next: &Operation) -> bool {
-        use Phase::{Aborted, Begun, Blocking, Committed, NoBuilds};
+        use Phase::{Aborted, Begun, Blocking, Committed, NoBuilds, Owns, Received, Receiving, Syncing};
         let same =
             (self.id, &self.tenants, &self.recipient_set) == (next.id, &next.tenants, &next.recipient_set);
+        // Which tenants a set has that is merged is known once nobody makes a new one.
+        let same = same || self.all && self.id == next.id && self.phase < next.phase;
         let step = match (self.phase, next.phase) {
             (before, after) if before == after => self.is_decided() || !next.expires,
-            (Begun, NoBuilds | Aborted { block: None, .. }) => !next.expires,
-            (NoBuilds, Blocking(_) | Aborted { block: None, .. }) => !next.expires,
+            (Begun, NoBuilds | Aborted { block: None, .. } | Receiving { .. }) => !next.expires,
+            (NoBuilds, Syncing) => !next.expires,
+            (NoBuilds, Blocking(_)) => self.kind != Kind::Donor && !next.expires,
+            (Syncing, Blocking(_)) => !next.expires,
+            (NoBuilds | Syncing, Aborted { block: None, .. }) => !next.expires,
             (Blocking(block), Committed { block: kept, .. } | Aborted { block: Some(kept), .. }) => {
                 block == kept && !next.expires
             }
+            (Receiving { aborted: false }, Received { .. } | Receiving { aborted: true }) => !next.expires,
+            (Received { before }, Owns { before: kept }) => before == kept && !next.expires,
+            (Received { .. }, Receiving { aborted: true }) => !next.expires,
             _ => broken(Mutant::AnyStepIsLegal),
         };
         same && step && (next.expires || !self.expires)
     }
     pub fn is_aborted(&self) -> bool {
-        matches!(self.phase, Phase::Aborted { .. })
+        matches!(self.phase, Phase::Aborted { .. } | Phase::Receiving { aborted: true })
     }
     /// The set that both would make. The one that comes second would find it made, by members that have gone before its own tenants were
     /// blocked: what those had written since would be lost.
@@ -163,7 +230,7 @@ impl Operation {
             && self.recipient_set == other.recipient_set
     }
     pub fn is_decided(&self) -> bool {
-        matches!(self.phase, Phase::Committed { .. } | Phase::Aborted { .. })
+        matches!(self.phase, Phase::Committed { .. } | Phase::Owns { .. }) || self.is_aborted()
     }
 
     /// What its tenants may do where that much is on a majority; `None`: everything, and nobody is asked. `early`: the primary has blocked
@@ -174,8 +241,8 @@ impl Operation {
         let holds = |at: OpTime| self.expires || at.ts <= committed || broken(Mutant::DecisionNotAwaited);
         match self.phase {
             Phase::Begun => None,
-            Phase::NoBuilds if early => Some(Access::NoWrites),
-            Phase::NoBuilds => Some(Access::NoBuilds),
+            Phase::NoBuilds | Phase::Syncing if early => Some(Access::NoWrites),
+            Phase::NoBuilds | Phase::Syncing => Some(Access::NoBuilds),
             Phase::Blocking(_) if broken(Mutant::ReadsPass) => Some(Access::NoWrites),
             Phase::Blocking(at) => Some(Access::NoWritesNoReads(at)),
             Phase::Committed { at, .. } if holds(at) => Some(Access::Moved),
@@ -187,6 +254,18 @@ impl Operation {
             Phase::Aborted { block: Some(block), .. } => Some(Access::NoWritesNoReads(block)),
             Phase::Aborted { block: None, .. } if early => Some(Access::NoWrites),
             Phase::Aborted { block: None, .. } => Some(Access::NoBuilds),
+            // What was copied has gone by then.
+            Phase::Receiving { aborted: true } if self.expires => None,
+            Phase::Receiving { .. } => Some(Access::Refused),
+            Phase::Received { before } if broken(Mutant::AnswersBeforeDecision) => {
+                Some(Access::NoReadsBefore(before))
+            }
+            Phase::Received { .. } => Some(Access::Arrives),
+            // A member that has the document and does not know yet how far the majority is could show half of what was copied.
+            Phase::Owns { before } if before > committed && !broken(Mutant::OwnsBeforeMajority) => {
+                Some(Access::Arrives)
+            }
+            Phase::Owns { before } => Some(Access::NoReadsBefore(before)),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! Documents outlive offices, and so does the lock.
 
 use crate::mutants::{Mutant, broken};
-use crate::operation::Operation;
+use crate::operation::{Operation, Phase};
 use pando_base::{Error, ErrorCode, Result};
 use std::collections::BTreeSet;
 
@@ -26,8 +26,18 @@ pub fn may_begin(operation: &Operation, others: &[Operation]) -> Result<()> {
         return Err(Error::new(ErrorCode::ConflictingServerlessOperation, text));
     }
     let own: BTreeSet<&String> = operation.tenants.iter().collect();
+    // It has gone and comes back, and clients are still told where it went.
+    let gone = |o: &&Operation| !o.kind.takes() && matches!(o.phase, Phase::Committed { .. });
+    let back = others.iter().filter(|_| kind.takes()).filter(gone);
+    if let Some(other) = back.filter(|o| o.all || o.tenants.iter().any(|t| own.contains(t))).next()
+        && !broken(Mutant::BackTooEarly)
+    {
+        let text = format!("a tenant has left with {} and is not forgotten here yet", other.id);
+        return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
+    }
     for other in under_way() {
-        let shared = other.tenants.iter().find(|tenant| own.contains(tenant));
+        let any = operation.all || other.all;
+        let shared = other.tenants.iter().find(|tenant| any || own.contains(tenant));
         if let Some(tenant) = shared.filter(|_| !broken(Mutant::TenantsShared)) {
             let text = format!("tenant {tenant} is part of a {} already: {}", kind.text(), other.id);
             return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));

@@ -196,7 +196,7 @@ fn a_lagging_member_that_is_told_late() {
 fn one_kind_at_a_time_and_a_tenant_in_one_operation() {
     let split = Doc { block: Some(5), ..doc("blocking") }.operation();
     let merge = |expires| Operation {
-        kind: Kind::ShardMerge,
+        kind: Kind::MergeRecipient,
         expires,
         tenants: vec!["beta".to_owned()],
         ..split.clone()
@@ -288,7 +288,160 @@ fn an_aborted_one_beside_the_one_that_has_the_tenant() {
     }
 }
 
+/// A document of a migration, by the side that keeps it.
+fn state(kind: Kind, state: &str, fields: &[(&str, u64)]) -> Operation {
+    let mut b = DocBuilder::new();
+    b.uuid("_id", &[1; 16]).str("tenantId", "acme").str("state", state);
+    b.str("recipientSetName", "R").str("donorSetName", "D");
+    for (name, n) in fields {
+        match *name {
+            "expireAt" => _ = b.date("expireAt", *n as i64),
+            "commitOrAbortOpTime" => {
+                b.doc(name, |d| _ = d.timestamp("ts", at(*n)).i64("t", 1));
+            }
+            _ => _ = b.timestamp(name, at(*n)),
+        }
+    }
+    Operation::parse(kind, &b.finish()).expect("a state")
+}
+/// Write, read without a time, read of history at 3 and at 9: `+` goes, `w` waits, `r` is refused for now.
+fn here(blockers: &AccessBlockers) -> String {
+    let refused = |code| matches!(code, ErrorCode::IllegalOperation | ErrorCode::SnapshotTooOld);
+    let asked = |result: pando_base::Result<()>| match result.map_err(|e| e.code) {
+        Ok(()) => '+',
+        Err(code) if refused(code) => 'r',
+        Err(code) => panic!("{code:?}"),
+    };
+    let read = match blockers.read("acme_db", None) {
+        Reading::Goes => '+',
+        Reading::Waits => 'w',
+        Reading::Refused(e) => {
+            assert_eq!(e.code, ErrorCode::SnapshotTooOld);
+            'r'
+        }
+    };
+    let history = |n| asked(blockers.check_history("acme_db", at(n)));
+    [asked(blockers.check_write("acme_db")), read, history(3), history(9)].iter().collect()
+}
+
+fn a_tenant_that_comes() {
+    let b = AccessBlockers::default();
+    let recipient = |text: &str, fields: &[(&str, u64)]| state(Kind::Recipient, text, fields);
+    b.follow(recipient("uninitialized", &[]), true);
+    assert_eq!(here(&b), "++++");
+    for copying in ["started", "consistent"] {
+        b.follow(recipient(copying, &[]), true);
+        assert_eq!(here(&b), "rr++", "{copying}");
+    }
+    assert!(!b.is_copier_defining("acme_db"));
+    {
+        let _defines = b.copier_defines("acme");
+        assert!(b.is_copier_defining("acme_db") && !b.is_copier_defining("acmes_db"));
+    }
+    assert!(!b.is_copier_defining("acme_db"));
+    b.follow(recipient("consistent", &[("rejectReadsBeforeTimestamp", 5)]), true);
+    assert_eq!(here(&b), "rw++", "the donor may abort it still");
+    let mut waits = pin!(b.decided("acme", false));
+    assert!(now(waits.as_mut()).is_none());
+    b.follow(recipient("committed", &[("rejectReadsBeforeTimestamp", 5)]), true);
+    assert_eq!(here(&b), "rw++", "a majority may not have all of it, for all that is known");
+    b.commit_point(OpTime::new(at(5), 1));
+    assert_eq!(here(&b), "++r+");
+    assert!(matches!(now(waits), Some(Decision::Arrived)));
+    // It leaves again at once: what it had not here it still has not.
+    let leaving = Operation { id: Uuid([2; 16]), ..state(Kind::Donor, "data sync", &[]) };
+    b.follow(leaving, true);
+    assert_eq!(here(&b), "++r+");
+    b.remove(&Uuid([2; 16]));
+    b.follow(recipient("committed", &[("rejectReadsBeforeTimestamp", 5), ("expireAt", 1)]), true);
+    assert_eq!(here(&b), "++r+", "until the document goes");
+    b.remove(&id());
+    assert_eq!(here(&b), "++++");
+}
+
+fn a_tenant_that_does_not_come() {
+    let b = AccessBlockers::default();
+    b.follow(state(Kind::Recipient, "consistent", &[("rejectReadsBeforeTimestamp", 5)]), true);
+    let mut waits = pin!(b.decided("acme", false));
+    assert!(now(waits.as_mut()).is_none());
+    b.follow(state(Kind::Recipient, "aborted", &[]), true);
+    assert_eq!(here(&b), "rr++", "what was copied is still there");
+    assert!(matches!(now(waits), Some(Decision::Gone(e)) if e.code == ErrorCode::SnapshotTooOld));
+    b.follow(state(Kind::Recipient, "aborted", &[("expireAt", 1)]), true);
+    assert_eq!(here(&b), "++++");
+    assert!(!b.any());
+}
+
+fn a_tenant_comes_back_when_it_is_forgotten() {
+    let b = AccessBlockers::default();
+    let decided = [("blockTimestamp", 4), ("commitOrAbortOpTime", 5), ("expireAt", 1)];
+    b.rebuild(vec![state(Kind::Donor, "committed", &decided)]);
+    let back = Operation { id: Uuid([2; 16]), ..state(Kind::Recipient, "uninitialized", &[]) };
+    assert_eq!(b.reserve(&back).map_err(|e| e.code), Err(ErrorCode::ConflictingOperationInProgress));
+    b.rebuild(vec![state(Kind::Donor, "aborted", &decided)]);
+    assert!(b.reserve(&back).is_ok());
+    b.rebuild(Vec::new());
+    assert!(b.reserve(&back).is_ok());
+}
+
+fn a_set_that_is_merged() {
+    let b = AccessBlockers::default();
+    let all = |text: &str, fields: &[(&str, u64)]| Operation { all: true, ..state(Kind::Donor, text, fields) };
+    b.follow(all("aborting index builds", &[]), true);
+    assert_eq!(may(&b, "acme_db"), "+w+++");
+    assert_eq!(may(&b, "nobody-knows_db"), "+w+++");
+    assert_eq!(may(&b, "admin"), "+++++");
+    b.follow(all("data sync", &[]), true);
+    b.block_writes(&id());
+    for tenant in ["acme_db", "new_db"] {
+        assert_eq!(may(&b, tenant), "ww+++");
+    }
+    b.follow(all("blocking", &[("blockTimestamp", 5)]), true);
+    assert_eq!(may(&b, "new_db"), "ww++w");
+    let one = Operation { id: Uuid([2; 16]), ..state(Kind::Donor, "uninitialized", &[]) };
+    let one = Operation { tenants: vec!["zeta".to_owned()], ..one };
+    assert_eq!(b.reserve(&one).map_err(|e| e.code), Err(ErrorCode::ConflictingOperationInProgress));
+}
+
+fn documents_of_migrations_go_on_step_by_step() {
+    let block = [("blockTimestamp", 5)];
+    let decided = [("blockTimestamp", 5), ("commitOrAbortOpTime", 6)];
+    let gives = |text: &str, fields: &[(&str, u64)]| state(Kind::Donor, text, fields);
+    let takes = |text: &str, fields: &[(&str, u64)]| state(Kind::Recipient, text, fields);
+    let before = [("rejectReadsBeforeTimestamp", 5)];
+    let table = |all: &[Operation]| -> Vec<String> {
+        let row = |from: &Operation| all.iter().map(|to| if from.may_become(to) { '+' } else { '-' }).collect();
+        all.iter().map(row).collect()
+    };
+    let donor = [
+        gives("uninitialized", &[]),
+        gives("aborting index builds", &[]),
+        gives("data sync", &[]),
+        gives("blocking", &block),
+        gives("committed", &decided),
+        gives("aborted", &decided[1..]),
+        gives("aborted", &decided),
+    ];
+    assert_eq!(table(&donor), ["++---+-", "-++--+-", "--++-+-", "---++-+", "----+--", "-----+-", "------+"]);
+    let recipient = [
+        takes("uninitialized", &[]),
+        takes("started", &[]),
+        takes("consistent", &before),
+        takes("committed", &before),
+        takes("aborted", &[]),
+        takes("aborted", &[("expireAt", 1)]),
+    ];
+    assert_eq!(table(&recipient), ["++--+-", "-++-+-", "--+++-", "---+--", "----++", "-----+"]);
+    let late = takes("committed", &[("rejectReadsBeforeTimestamp", 6)]);
+    assert!(!recipient[2].may_become(&late));
+}
+
 const ALL: &[fn()] = &[
+    a_tenant_that_comes,
+    a_tenant_that_does_not_come,
+    a_tenant_comes_back_when_it_is_forgotten,
+    a_set_that_is_merged,
+    documents_of_migrations_go_on_step_by_step,
     an_aborted_one_beside_the_one_that_has_the_tenant,
     a_split_that_commits,
     a_split_that_aborts,

@@ -88,6 +88,8 @@ pub enum Concern {
 pub enum Target {
     /// `host:port`.
     Host(String),
+    /// The primary of a set, `<name>/<host>,<host>`.
+    Set(String),
     /// The primary of a shard.
     Shard(String),
     /// The primary of the config servers.

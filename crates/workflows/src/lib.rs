@@ -18,7 +18,7 @@
 //! its cluster (SH-DDL): [`coll_mod`], [`create_collection`], [`drop_collection`], [`drop_sharded_database`], [`move_primary`], [`refine_shard_key`],
 //! [`rename_collection`], which share [`ddl`]; and the two sides of a [`migration`] (SH-MIG): [`move_range`], [`receive_range`], and
 //! [`delete_range`] behind them (SH-RDEL); and what the config servers coordinate ([`configsvr`]): [`user_writes`],
-//! [`feature_version`].
+//! [`feature_version`]; and what moves tenants between sets: [`shard_split`], [`donate_tenants`], [`receive_tenants`].
 //!
 //! # The shell's duties
 //!
@@ -37,6 +37,7 @@ pub mod create_collection;
 pub mod ddl;
 pub mod delete_range;
 pub mod demo;
+pub mod donate_tenants;
 pub mod drop_collection;
 pub mod drop_database;
 pub mod drop_sharded_database;
@@ -50,6 +51,7 @@ pub mod move_primary;
 pub mod move_range;
 pub mod mutants;
 pub mod receive_range;
+pub mod receive_tenants;
 pub mod refine_shard_key;
 pub mod rename_collection;
 pub mod retry;

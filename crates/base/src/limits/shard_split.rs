@@ -9,3 +9,6 @@ pub const TENANT_DECISIONS_KEPT: usize = 256;
 pub const SPLIT_TERMS_AHEAD: crate::Term = 1000;
 /// A set that splits off has at least so many members (SV-SPLIT-1).
 pub const SPLIT_RECIPIENTS_MIN: usize = 3;
+
+/// A recipient of tenants that has not everything yet is asked again after this.
+pub const TENANT_MIGRATION_POLL_MS: u64 = 20;

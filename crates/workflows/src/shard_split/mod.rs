@@ -134,7 +134,10 @@ pub struct ShardSplit {
 fn nonsense(state: &RawDoc) -> Error {
     Error::bad_value(format!("not a state of a shard split: {state}"))
 }
-fn op_time(doc: &RawDoc) -> Option<OpTime> {
+pub fn append_op_time(b: &mut DocBuilder, name: &str, at: OpTime) {
+    b.doc(name, |d| _ = d.timestamp("ts", at.ts).i64("t", at.t));
+}
+pub(crate) fn op_time(doc: &RawDoc) -> Option<OpTime> {
     let ts = timestamp_at(doc, "ts")?;
     Some(OpTime::new(ts, doc.get("t").and_then(|v| v.as_i64())?))
 }
@@ -534,7 +537,7 @@ impl Workflow for ShardSplit {
             b.timestamp("blockTimestamp", at);
         }
         if let Some(at) = self.decided {
-            b.doc("commitOrAbortOpTime", |d| _ = d.timestamp("ts", at.ts).i64("t", at.t));
+            append_op_time(&mut b, "commitOrAbortOpTime", at);
         }
         if let (Some((code, text)), Phase::Aborted) = (&self.why, self.phase) {
             b.doc("abortReason", |d| _ = d.i32("code", code.0).str("errmsg", text));

@@ -518,6 +518,6 @@ pub(crate) fn to_of(i: usize, to: &Target) -> usize {
         Target::Own => i,
         Target::ConfigServers => CONFIG,
         Target::Shard(name) => SHARDS.iter().position(|s| s == name).expect("a shard"),
-        Target::Host(host) => panic!("nobody knows {host}"),
+        Target::Host(host) | Target::Set(host) => panic!("nobody knows {host}"),
     }
 }
