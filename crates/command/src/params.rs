@@ -178,6 +178,8 @@ params! {
     syncStallSecs TEST_START Int(limits::SYNC_STALL_SECS_MAX as i64, 1, 86_400);
     syncdelay BOTH Double(60.0, 0.0, 32_400.0);
     takeUnstableCheckpointOnShutdown START Bool(false);
+    tenantMigrationBlockingStateTimeoutMS BOTH Int(5_000, 1, MAX32);
+    tenantMigrationGarbageCollectionDelayMS BOTH Int(900_000, 0, MAX32);
     testingDiagnosticsEnabled TEST Bool(false);
     tlsMode RUN Text("disabled");
     tlsWithholdClientCertificate START Bool(false);

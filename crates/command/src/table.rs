@@ -98,6 +98,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_migrateClone" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_openBackup" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (by_args) "Holds a checkpoint still and names its files.";
     "_readBackup" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (by_args) "A piece of a file of a backup.";
+    "_recipientCommitMigration" [] (ADMIN_ONLY) - [D] (internal) "Tells a set that the tenants that came to it are its own.";
     "_recvChunkAbort" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
     "_recvChunkCommit" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
     "_recvChunkReleaseCritSec" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
@@ -203,8 +204,11 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "delete" [] (WRITE | IN_TXN | RETRYABLE | OWN_OPCOUNTER | ARGS_FIRST) v1 [D R] (collection Remove) "Deletes documents.";
     "distinct" [] (READ | SECONDARY_OPT_IN | IN_TXN | READ_CONCERN) - [D R] (collection Find) "The different values of a field.";
     "donorAbortMigration" [] (ADMIN_ONLY) - [D] (internal) "serverless";
+    "donorAbortMigration" [] (ADMIN_ONLY | WRITE_CONCERN) - [D] (cluster RunTenantMigration) "Calls a migration of tenants off.";
     "donorForgetMigration" [] (ADMIN_ONLY) - [D] (internal) "serverless";
+    "donorForgetMigration" [] (ADMIN_ONLY | WRITE_CONCERN) - [D] (cluster RunTenantMigration) "Lets what is kept of a migration of tenants go.";
     "donorStartMigration" [] (ADMIN_ONLY) - [D] (internal) "serverless";
+    "donorStartMigration" [] (ADMIN_ONLY | WRITE_CONCERN) - [D] (cluster RunTenantMigration) "Moves a tenant, or all of them, to another set.";
     "driverOIDTest" [] (SECONDARY_OK | TEST_ONLY) - [D R] (login) "Returns an ObjectId and its text.";
     "drop" [] (WRITE | ARGS_FIRST) v1 [D R] (collection DropCollection) "Drops a collection or view.";
     "dropAllRolesFromDatabase" [] (WRITE | NAMES_NOTHING | TYPED) - [D R] (database DropRole) "Drops all roles of a database.";
@@ -286,7 +290,9 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "reIndex" [] (SECONDARY_OK) - [D] (collection ReIndex) "Builds indexes again, on a standalone server.";
     "reapLogicalSessionCacheNow" [] (SECONDARY_OK | TEST_ONLY) - [D R] (login) "Accepted; sessions go when their time is over.";
     "recipientForgetMigration" [] (ADMIN_ONLY) - [D] (internal) "serverless";
+    "recipientForgetMigration" [] (ADMIN_ONLY) - [D] (cluster RunTenantMigration) "Lets what a recipient keeps of a migration of tenants go.";
     "recipientSyncData" [] (ADMIN_ONLY) - [D] (internal) "serverless";
+    "recipientSyncData" [] (ADMIN_ONLY) - [D] (cluster RunTenantMigration) "Has a set copy tenants of another one.";
     "recipientVoteImportedFiles" [] (ADMIN_ONLY) - [D] (internal) "serverless";
     "refineCollectionShardKey" [] (ADMIN_ONLY) - [R] (by_args) "Adds fields to a shard key.";
     "refreshLogicalSessionCacheNow" [] (SECONDARY_OK | TEST_ONLY) - [D R] (open) "Records the sessions in use at once.";

@@ -232,7 +232,10 @@ impl AccessBlockers {
             for tenant in operation.tenants.iter().filter_map(|t| TenantId::parse(t).ok()) {
                 table.add(tenant, blocker);
             }
-            if operation.all && !broken(Mutant::NewTenantsPass) {
+            // Nobody would copy what comes into being now.
+            let others = operation.access(true, known.committed).filter(|_| operation.all);
+            if let Some(access) = others.filter(|_| !broken(Mutant::NewTenantsPass)) {
+                let blocker = Blocker::new(*id, access);
                 table.others = Some(table.others.map_or(blocker, |kept| kept.with(blocker)));
             }
         }
@@ -290,6 +293,13 @@ impl AccessBlockers {
     pub fn rebuild(&self, operations: Vec<Operation>) {
         self.change(|known| {
             known.operations = operations.into_iter().map(|o| (o.id, o)).collect();
+            known.early.retain(|id| known.operations.contains_key(id));
+        });
+    }
+    /// The documents of some kinds are gone, with their collection.
+    pub fn retain(&self, stays: impl Fn(Kind) -> bool) {
+        self.change(|known| {
+            known.operations.retain(|_, operation| stays(operation.kind));
             known.early.retain(|id| known.operations.contains_key(id));
         });
     }

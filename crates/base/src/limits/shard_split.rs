@@ -12,3 +12,7 @@ pub const SPLIT_RECIPIENTS_MIN: usize = 3;
 
 /// A recipient of tenants that has not everything yet is asked again after this.
 pub const TENANT_MIGRATION_POLL_MS: u64 = 20;
+/// A recipient that carries out what the donor does waits so long for news before it looks what it was told.
+pub const TENANT_MIGRATION_NEWS_MS: u64 = 100;
+/// A donor that asks how far the recipient is gets an answer after so long, and asks again.
+pub const TENANT_MIGRATION_ANSWER_MS: u64 = 5_000;

@@ -91,6 +91,7 @@ mod sharding_state;
 mod shardsvr;
 mod shutdown;
 mod split_vector;
+mod tenant_migration;
 mod top;
 mod traffic;
 mod transactions;
@@ -189,6 +190,7 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "_isSelf" => repl_set_admin::is_self;
     "_keptSessions" => session_records::run;
     "_openBackup" => backup::open;
+    "_recipientCommitMigration" => tenant_migration::recipient_commit::run;
     "_readBackup" => backup::read;
     "abortShardSplit" => shard_split::abort::run;
     "abortTransaction" => transactions::abort;
@@ -226,6 +228,9 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "dbStats" => db_stats::run;
     "delete" => delete::run;
     "distinct" => distinct::run;
+    "donorAbortMigration" => tenant_migration::abort::run;
+    "donorForgetMigration" => tenant_migration::forget::run;
+    "donorStartMigration" => tenant_migration::start::run;
     "driverOIDTest" => everywhere::driver_oid_test::run;
     "drop" => drop::run;
     "dropAllRolesFromDatabase" => principals::drop::all_roles;
@@ -297,6 +302,8 @@ static HANDLERS: &[(&str, Handler<Server>)] = handlers! {
     "profile" => profile::run;
     "reIndex" => re_index::run;
     "reapLogicalSessionCacheNow" => no_op::run;
+    "recipientForgetMigration" => tenant_migration::recipient_forget::run;
+    "recipientSyncData" => tenant_migration::sync_data::run;
     "refreshLogicalSessionCacheNow" => sessions::refresh_now;
     "refreshSessions" => sessions::refresh;
     "renameCollection" => rename_collection::run;

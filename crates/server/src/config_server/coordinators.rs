@@ -19,7 +19,7 @@ impl ConfigServer {
                 let metadata = self.manager.metadata();
                 acknowledged(self.shards.primary(&metadata, &shard, body, limit).await?)
             }
-            Target::Host(_) | Target::ConfigServers => Err(unknown(body)),
+            Target::Host(_) | Target::Set(_) | Target::ConfigServers => Err(unknown(body)),
         }
     }
     async fn own_step(&self, body: &RawDoc) -> Result<DocBuf> {

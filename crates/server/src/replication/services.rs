@@ -13,7 +13,8 @@
 use super::Replication;
 use super::role_changes::RoleChanges;
 use super::service_host::Services;
-use crate::tenants::{Tenants, split_steps};
+use crate::tenants::peer_set::PeerSet;
+use crate::tenants::{self, Tenants, donor_steps, recipient_steps, split_steps};
 use crate::workflows::data::WorkflowData;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, limits};
 use pando_bson::DocBuf;
@@ -22,7 +23,8 @@ use pando_repl::services::{Guard, Hooks, Host, ReplicaSetAware, Service, Store};
 use pando_routing::ShardId;
 use pando_storage::ReadAt;
 use pando_workflows::{Level, LocalWrite, Query, Resource, Restore, Section, Target, configsvr, ddl, demo};
-use pando_workflows::{delete_range, migration, move_range, receive_range, shard_split};
+use pando_workflows::{delete_range, donate_tenants, migration, move_range, receive_range};
+use pando_workflows::{receive_tenants, shard_split};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -60,18 +62,35 @@ impl Services {
             options: configsvr::options,
         };
         let of_config_servers = roles.config_server.is_some().then_some(of_config_servers);
-        let of_tenants = Service {
-            name: shard_split::SERVICE,
-            ns: shard_split::collection(),
-            restore: shard_split::restore,
-            options: shard_split::options,
-        };
-        let of_tenants = roles.tenants.is_some().then_some(of_tenants);
+        let of_tenants = of_tenants().into_iter().filter(|_| roles.tenants.is_some());
         let all = [demo].into_iter().chain(of_shards).chain(of_config_servers).chain(of_tenants).collect();
         let host = Host::new(roles.env.clone(), Arc::new(Documents(weak())), all);
         let hooks = Hooks::new(in_order(weak(), host.clone()));
         Services { hooks, host }
     }
+}
+
+/// Operations on the tenants of a set.
+fn of_tenants() -> [Service; 3] {
+    let split = Service {
+        name: shard_split::SERVICE,
+        ns: shard_split::collection(),
+        restore: shard_split::restore,
+        options: shard_split::options,
+    };
+    let donor = Service {
+        name: donate_tenants::SERVICE,
+        ns: donate_tenants::collection(),
+        restore: donate_tenants::restore,
+        options: donate_tenants::options,
+    };
+    let recipient = Service {
+        name: receive_tenants::SERVICE,
+        ns: receive_tenants::collection(),
+        restore: receive_tenants::restore,
+        options: receive_tenants::options,
+    };
+    [split, donor, recipient]
 }
 
 /// Locks are taken before anybody writes, debts are paid before workflows go on.
@@ -197,6 +216,7 @@ impl ReplicaSetAware for AccessBlockers {
     fn on_step_down(&self) {
         if let Some(tenants) = self.tenants() {
             tenants.blockers.step_down();
+            tenants.receptions.step_down();
         }
     }
     fn on_rollback_end(&self, taken_back: bool) {
@@ -292,8 +312,8 @@ impl Store for Documents {
         if *ns == migration::deletions() {
             all.retain(|task| !migration::is_pending(task));
         }
-        if let Some(tenants) = self.roles()?.tenants.as_ref().filter(|_| *ns == shard_split::collection()) {
-            all.retain(|doc| tenants.goes_on_with(doc));
+        if let Some(tenants) = self.roles()?.tenants.as_ref().filter(|_| tenants::is_state(ns)) {
+            all.retain(|doc| tenants.goes_on_with(ns, doc));
         }
         Ok(all)
     }
@@ -339,7 +359,7 @@ impl Store for Documents {
             // Of config servers that are a shard, too, the other services are a shard's.
             if let Some(config_server) = &self.roles()?.config_server
                 && service == configsvr::NAME
-                && !matches!(to, Target::Host(_))
+                && !matches!(to, Target::Host(_) | Target::Set(_))
             {
                 return config_server.hear(to, body, limit).await;
             }
@@ -355,8 +375,15 @@ impl Store for Documents {
                     sharding.keep_times(&self.data()?.internal).await?;
                     Ok(reply)
                 }
+                Target::Set(set) => PeerSet::parse(set)?.call(&*self.replication()?, body).await,
                 Target::Own if service == shard_split::SERVICE => {
                     split_steps::run(&*self.roles()?, body).await
+                }
+                Target::Own if service == donate_tenants::SERVICE => {
+                    donor_steps::run(&*self.roles()?, body).await
+                }
+                Target::Own if service == receive_tenants::SERVICE => {
+                    recipient_steps::run(&*self.roles()?, body).await
                 }
                 Target::Own => sharding()?.own_step(body).await,
             }

@@ -10,6 +10,7 @@ use pando_command::{ActiveOp, Client, Instance, OpCtx};
 use pando_oplog::session::lsid_doc;
 use pando_session::operations::{self, append_application, iso};
 use pando_session::retryable::Retryable;
+use pando_tenants::Kind;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -68,7 +69,7 @@ impl Operations {
         }
         if want.owner.is_none() {
             rows.extend(
-                self.tenants.iter().flat_map(|tenants| tenants.states()).map(|s| split_row(&host, &s)),
+                self.tenants.iter().flat_map(|t| t.states()).map(|(kind, s)| tenants_row(&host, kind, &s)),
             );
         }
         if want.idle_cursors {
@@ -226,16 +227,23 @@ fn build_row(host: &str, ns: &Namespace, indexes: &[Arc<Index>], now: Duration, 
 }
 
 /// A split goes on in a task of its own, whoever waits for it.
-fn split_row(host: &str, state: &RawDoc) -> DocBuf {
+fn tenants_row(host: &str, kind: Kind, state: &RawDoc) -> DocBuf {
+    let desc = match kind {
+        Kind::ShardSplit => "shard split operation",
+        Kind::Donor => "tenant donor migration",
+        Kind::Recipient => "tenant recipient migration",
+        Kind::MergeRecipient => "shard merge recipient",
+    };
     let mut b = DocBuilder::with_capacity(512);
-    b.str("type", "op").str("host", host).str("desc", "shard split operation");
+    b.str("type", "op").str("host", host).str("desc", desc);
     for e in state.iter() {
         match e.name() {
             "_id" => b.value("migrationId", e.value()),
             _ => b.elem(e),
         };
     }
-    let reached = state.elem("commitOrAbortOpTime").is_some();
+    let state_is = |text: &str| state.get("state").and_then(|v| v.as_str()) == Some(text);
+    let reached = state_is("committed") || state_is("aborted");
     b.bool("reachedDecision", reached).bool("active", !reached);
     b.finish()
 }

@@ -1,59 +1,112 @@
 //! Tenants of a set that was started with `--serverless`: who waits and who is refused while some of them are moved elsewhere.
 //!
 //! ```text
-//!   config.tenantSplitDonors ─► observer, or read anew ─► AccessBlockers ◄─ observer ── every write and definition, with its slot
+//!   state documents ─► observer, or read anew ─► AccessBlockers ◄─ observer ── every write and definition, with its slot
 //!       ▲                                                      ▲         ◄─ pipeline ── every read, behind its read concern
 //!   the split's machine ── blockTenants, before it says so ────┘         ◄─ pipeline ── who was turned away, and waits
 //! ```
 //! * [`observer`] — what a state document says holds from its commit on, on every member; and the check of writes;
 //! * [`waiting`] — reads, and what becomes of those that were turned away;
-//! * [`split_steps`] — what the primary does for a split, step by step (`pando_workflows::shard_split`).
+//! * [`split_steps`], [`donor_steps`], [`recipient_steps`] — what the primary does for a split, and for tenants that go to another set or come
+//!   from one, step by step (`pando_workflows`: `shard_split`, `donate_tenants`, `receive_tenants`);
+//! * [`receptions`] — what this primary was told of tenants that come.
 
+pub(crate) mod copy;
+pub(crate) mod donor_steps;
 pub(crate) mod observer;
+pub(crate) mod peer_set;
+pub(crate) mod receptions;
+pub(crate) mod recipient_steps;
 pub(crate) mod split_steps;
+mod steps;
 pub(crate) mod waiting;
 
 use pando_access::{InternalCollections, Uninterrupted};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_repl::Repl;
 use pando_storage::ReadAt;
-use pando_tenants::operation::Phase;
+use pando_tenants::operation::{MERGE, Phase};
 use pando_tenants::{AccessBlockers, Kind, Operation};
-use pando_workflows::shard_split;
+use pando_workflows::{donate_tenants, receive_tenants, shard_split};
+use receptions::Receptions;
 use std::sync::Arc;
 
 pub(crate) struct Tenants {
     pub(crate) blockers: AccessBlockers,
+    pub(crate) receptions: Receptions,
     internal: InternalCollections,
     member: Arc<Repl>,
 }
 
+/// Which operation a state document of this collection is of.
+pub(crate) fn kind_of(ns: &Namespace, doc: &RawDoc) -> Option<Kind> {
+    let merges = || doc.get("protocol").and_then(|v| v.as_str()) == Some(MERGE);
+    match ns {
+        ns if *ns == shard_split::collection() => Some(Kind::ShardSplit),
+        ns if *ns == donate_tenants::collection() => Some(Kind::Donor),
+        ns if *ns == receive_tenants::collection() => {
+            Some(if merges() { Kind::MergeRecipient } else { Kind::Recipient })
+        }
+        _ => None,
+    }
+}
+/// Where state documents are.
+pub(crate) fn collections() -> [Namespace; 3] {
+    [shard_split::collection(), donate_tenants::collection(), receive_tenants::collection()]
+}
+pub(crate) fn is_state(ns: &Namespace) -> bool {
+    ns.db() == "config" && collections().contains(ns)
+}
+/// Whether the primary could go on with a document.
+///
+/// # Errors
+/// 2.
+pub(crate) fn check_restorable(kind: Kind, doc: &RawDoc) -> Result<()> {
+    match kind {
+        Kind::ShardSplit => shard_split::restore(doc).map(drop),
+        Kind::Donor => donate_tenants::restore(doc).map(drop),
+        Kind::Recipient | Kind::MergeRecipient => receive_tenants::restore(doc).map(drop),
+    }
+}
+
 impl Tenants {
     pub(crate) fn new(internal: InternalCollections, member: Arc<Repl>) -> Tenants {
-        Tenants { blockers: AccessBlockers::default(), internal, member }
+        Tenants { blockers: AccessBlockers::default(), receptions: Receptions::default(), internal, member }
     }
     /// An operation of a state document. `None`: of the set that this one has come from; its tenants are here now.
-    fn operation(&self, doc: &RawDoc) -> Result<Option<Operation>> {
-        let operation = Operation::parse(Kind::ShardSplit, doc)?;
-        Ok((!self.is_of_donor(doc)).then_some(operation))
+    fn operation(&self, kind: Kind, doc: &RawDoc) -> Result<Option<Operation>> {
+        let operation = Operation::parse(kind, doc)?;
+        Ok((!self.is_of_donor(kind, doc)).then_some(operation))
     }
     /// Whether a state document is a copy that came with the data of the set that has split: nothing here goes on with it.
-    pub(crate) fn is_of_donor(&self, doc: &RawDoc) -> bool {
-        let donor = doc.get("donorSetName").and_then(|v| v.as_str());
-        donor.is_some_and(|donor| self.member.config().is_some_and(|config| config.name != donor))
+    pub(crate) fn is_of_donor(&self, kind: Kind, doc: &RawDoc) -> bool {
+        let own = if kind.takes() { "recipientSetName" } else { "donorSetName" };
+        let set = doc.get(own).and_then(|v| v.as_str());
+        set.is_some_and(|set| self.member.config().is_some_and(|config| config.name != set))
     }
 
-    /// Whether the primary goes on with a document: of this set's own, and a state of a split.
-    pub(crate) fn goes_on_with(&self, doc: &RawDoc) -> bool {
-        !self.is_of_donor(doc) && shard_split::restore(doc).is_ok()
+    /// Whether the primary goes on with a document: of this set's own, and a state of such an operation.
+    pub(crate) fn goes_on_with(&self, ns: &Namespace, doc: &RawDoc) -> bool {
+        kind_of(ns, doc)
+            .is_some_and(|kind| !self.is_of_donor(kind, doc) && check_restorable(kind, doc).is_ok())
+    }
+    /// All state documents that lie here, whosever they are.
+    fn documents(&self) -> Result<Vec<(Namespace, Kind, DocBuf)>> {
+        let mut all = Vec::new();
+        for ns in collections() {
+            for doc in self.internal.all(&ns, ReadAt::Latest)? {
+                all.extend(kind_of(&ns, &doc).map(|kind| (ns.clone(), kind, doc)));
+            }
+        }
+        Ok(all)
     }
 
     /// What the documents say is all there is: at the start, behind an initial sync and a rollback, and in a set of its own.
     pub(crate) fn read_documents(&self) -> Result<()> {
-        let docs = self.internal.all(&shard_split::collection(), ReadAt::Latest)?;
         // What is no state, as of a set that was none with tenants before, says nothing.
-        let all = docs.iter().filter_map(|doc| self.operation(doc).ok().flatten());
+        let all = self.documents()?;
+        let all = all.iter().filter_map(|(_, kind, doc)| self.operation(*kind, doc).ok().flatten());
         self.blockers.rebuild(all.collect());
         Ok(())
     }
@@ -73,23 +126,20 @@ impl Tenants {
         }
     }
     /// The state documents of this set's own operations. What cannot be read now is not shown.
-    pub(crate) fn states(&self) -> Vec<DocBuf> {
-        let docs = self.internal.all(&shard_split::collection(), ReadAt::Latest).unwrap_or_default();
-        docs.into_iter().filter(|doc| !self.is_of_donor(doc)).collect()
+    pub(crate) fn states(&self) -> Vec<(Kind, DocBuf)> {
+        let all = self.documents().unwrap_or_default().into_iter();
+        let own = all.filter(|(_, kind, doc)| !self.is_of_donor(*kind, doc));
+        own.map(|(_, kind, doc)| (kind, doc)).collect()
     }
     /// The new set's primary removes what came with the data of the old one.
     pub(crate) async fn remove_those_of_donor(&self) -> Result<()> {
-        let ns = shard_split::collection();
-        let docs = self.internal.all(&ns, ReadAt::Latest)?;
-        let key = |doc: &DocBuf| {
-            let mut b = DocBuilder::new();
-            b.elem(doc.elem("_id")?);
-            Some(b.finish())
-        };
-        let keys: Vec<DocBuf> = docs.iter().filter(|doc| self.is_of_donor(doc)).filter_map(key).collect();
-        match keys.is_empty() {
-            true => Ok(()),
-            false => self.internal.remove_all(&Uninterrupted, &ns, &keys).await,
+        for (ns, kind, doc) in self.documents()? {
+            if let Some(id) = doc.elem("_id").filter(|_| self.is_of_donor(kind, &doc)) {
+                let mut key = DocBuilder::new();
+                key.elem(id);
+                self.internal.remove_all(&Uninterrupted, &ns, &[key.finish()]).await?;
+            }
         }
+        Ok(())
     }
 }

@@ -37,6 +37,7 @@ impl Tenants {
             return None;
         }
         let rc = &ctx.read_concern;
+        let history = rc.at_cluster_time;
         if rc.level() == ReadLevel::Linearizable {
             // It is judged by what holds behind it.
             return None;
@@ -47,12 +48,14 @@ impl Tenants {
         Some(Box::pin(async move {
             loop {
                 match self.blockers.read(&ctx.db, at) {
-                    Reading::Goes => return Ok(()),
+                    Reading::Goes => {
+                        return history.map_or(Ok(()), |at| self.blockers.check_history(&ctx.db, at));
+                    }
                     Reading::Refused(e) => return Err(e),
                     Reading::Waits => match ctx.interruptible(self.blockers.decided(tenant, false)).await? {
                         Decision::Committed(e) => return Err(e),
                         Decision::Aborted(_) => return Ok(()),
-                        Decision::Gone(_) => {}
+                        Decision::Arrived | Decision::Gone(_) => {}
                     },
                 }
             }

@@ -175,6 +175,10 @@ pub fn decided(state: &RawDoc) -> Option<Result<()>> {
     let machine = DonateTenants::of(state).ok().filter(|machine| machine.phase.is_decided())?;
     Some(machine.why.map_or(Ok(()), |(code, text)| Err(Error::new(code, text))))
 }
+/// A majority knows of it: whoever is primary next goes on with it.
+pub fn is_durable(state: &RawDoc) -> bool {
+    DonateTenants::of(state).is_ok_and(|machine| machine.phase > Phase::Begin)
+}
 /// Somebody has said that it may be forgotten.
 pub fn is_forgotten(state: &RawDoc) -> bool {
     DonateTenants::of(state).is_ok_and(|machine| machine.expire_at.is_some())

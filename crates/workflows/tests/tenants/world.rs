@@ -196,11 +196,6 @@ impl World {
         for order in orders {
             if let Order::End(_) = order {
                 self.sides[i].machine = None;
-                if i == RECIPIENT {
-                    self.recipient_is_over = true;
-                }
-                let rested = self.sides[i].memory.rested;
-                self.must(rested, &format!("the {} is gone before its time", SIDES[i]));
             }
         }
         if self.sides.iter().all(|s| s.machine.is_none()) {
@@ -279,6 +274,10 @@ impl World {
             Action::Forget => {
                 side.kept.doc = None;
                 side.majority = side.kept.clone();
+                let rested = side.memory.rested;
+                // A message does not live as long as a document that may be forgotten.
+                self.recipient_is_over |= i == RECIPIENT;
+                self.must(rested, &format!("the {} is gone before its time", SIDES[i]));
                 done()
             }
             Action::Rest(ms) => {

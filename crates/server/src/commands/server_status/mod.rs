@@ -32,7 +32,7 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
             "repl" => !server.replication.member.is_replicated(),
             "encryptionAtRest" => encryption_at_rest::is_absent(server),
             "sharding" | "shardingStatistics" => sharding::is_absent(server),
-            "shardSplits" | "tenantMigrationAccessBlocker" => server.tenants.is_none(),
+            "shardSplits" | "tenantMigrations" | "tenantMigrationAccessBlocker" => server.tenants.is_none(),
             _ => false,
         };
         if wanted(section.name) && !absent {
@@ -95,6 +95,7 @@ const SECTIONS: &[Section] = &[
     Section::of("shardingStatistics"),
     Section::of("storageEngine"),
     Section::of("tenantMigrationAccessBlocker"),
+    Section::of("tenantMigrations"),
     Section::of("trafficRecording"),
     Section::with("transactions", |server, d| server.statistics.transactions.append_last(d)),
     Section::of("transportSecurity"),

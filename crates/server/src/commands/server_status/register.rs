@@ -33,6 +33,7 @@ impl Server {
         });
         section("storageEngine", storage_engine::collect);
         section("shardSplits", |s, to| s.tenants.iter().for_each(|t| t.blockers.splits.collect(to)));
+        section("tenantMigrations", |s, to| s.tenants.iter().for_each(|t| t.blockers.migrations.collect(to)));
         section("tenantMigrationAccessBlocker", |s, to| {
             s.tenants.iter().for_each(|t| t.blockers.counts.collect(to));
         });

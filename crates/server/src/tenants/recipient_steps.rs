@@ -1,0 +1,108 @@
+//! What the primary of a set does that tenants of another one come to, step by step, as `pando_workflows::receive_tenants` orders it.
+
+use super::copy::Copier;
+use super::peer_set::PeerSet;
+use super::steps::Step;
+use crate::replication::role_changes::RoleChanges;
+use pando_base::{Error, ErrorCode, Result, TenantId, Timestamp, limits};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
+use pando_command::Param;
+use pando_tenants::{Kind, Operation};
+use pando_workflows::receive_tenants;
+use std::time::Duration;
+
+pub(crate) async fn run(roles: &RoleChanges, body: &RawDoc) -> Result<DocBuf> {
+    let step = Step::new(roles, body, "tenant migration's recipient")?;
+    match step.name() {
+        receive_tenants::VALIDATE => validate(&step),
+        receive_tenants::CHECK_EMPTY => check_empty(&step).await,
+        receive_tenants::CLEAR => {
+            with_copier(&step, async |copier| copier.clear().await).await?;
+            Ok(DocBuf::default())
+        }
+        receive_tenants::COPY => {
+            let at = with_copier(&step, async |copier| copier.copy().await).await?;
+            Ok(doc! { "startApplyingDonorTimestamp": at }.to_raw())
+        }
+        receive_tenants::FOLLOW => follow(&step).await,
+        receive_tenants::MARK => mark(&step).await,
+        receive_tenants::HEAR => {
+            let told = step.tenants.receptions.told(&step.id);
+            Ok(doc! { "committed": told.committed, "forgotten": told.forgotten }.to_raw())
+        }
+        _ => step.common(Param::tenantMigrationGarbageCollectionDelayMS).await,
+    }
+}
+
+async fn with_copier<T>(step: &Step<'_>, work: impl AsyncFnOnce(&Copier<'_>) -> Result<T>) -> Result<T> {
+    let donor = PeerSet::parse(step.text("donorConnectionString")?)?;
+    let tenant = step.tenant_ids().next().ok_or_else(|| Error::internal("nobody comes"))?;
+    work(&Copier::new(step.roles, step.id, tenant, &donor)).await
+}
+
+/// A database of one of the tenants that is here.
+fn database_here(step: &Step<'_>) -> Option<String> {
+    let all = step.roles.maintenance.databases();
+    all.into_iter().find(|db| TenantId::of(db).is_some_and(|of| step.tenant_ids().any(|t| t == of)))
+}
+fn is_here(db: &str) -> Error {
+    let text = format!("database {db} is here already, and a tenant that comes must have none");
+    Error::new(ErrorCode::NamespaceExists, text)
+}
+
+/// SV-LOCK; and that none of them is here.
+fn validate(step: &Step<'_>) -> Result<DocBuf> {
+    PeerSet::parse(step.text("donorConnectionString")?)?;
+    let mut b = DocBuilder::new();
+    b.elems_of(step.body).uuid("_id", &step.id.0).str("state", "uninitialized");
+    let kind = match step.text("protocol")? {
+        pando_tenants::operation::MERGE => Kind::MergeRecipient,
+        _ => Kind::Recipient,
+    };
+    step.tenants.blockers.reserve(&Operation::parse(kind, &b.finish())?)?;
+    match database_here(step) {
+        Some(db) => Err(is_here(&db)),
+        None => Ok(DocBuf::default()),
+    }
+}
+/// Nobody gets at the tenants any more. Who came before that has a place in the log before the entry that is written here.
+async fn check_empty(step: &Step<'_>) -> Result<DocBuf> {
+    let replication = &step.roles.replication;
+    let at = replication.write_noop("tenants come from another set")?;
+    replication.await_majority(at).await?;
+    match database_here(step) {
+        Some(db) => Err(is_here(&db)),
+        None => Ok(DocBuf::default()),
+    }
+}
+/// Carries out what the donor does, until everything is here that this node was told to have.
+async fn follow(step: &Step<'_>) -> Result<DocBuf> {
+    let Some(Value::Timestamp(start)) = step.body.get("startApplyingDonorTimestamp") else {
+        return Err(Error::internal("a donor is followed from no time on"));
+    };
+    let receptions = &step.tenants.receptions;
+    let wait = Duration::from_millis(limits::TENANT_MIGRATION_NEWS_MS);
+    with_copier(step, async |copier| {
+        loop {
+            let target = receptions.told(&step.id).target;
+            // Who is waited for does not wait for news.
+            let wait = if target.is_some() { Duration::ZERO } else { wait };
+            let upto = copier.follow(start, wait).await?;
+            if target.is_some_and(|target| upto >= target) {
+                return Ok(DocBuf::default());
+            }
+        }
+    })
+    .await
+}
+/// Everything is on a majority, and this set's clock is ahead of whatever the donor's clients know.
+async fn mark(step: &Step<'_>) -> Result<DocBuf> {
+    let replication = &step.roles.replication;
+    if let Some(target) = step.tenants.receptions.told(&step.id).target {
+        replication.advance_cluster_time(target, None)?;
+    }
+    let at = replication.write_noop("tenants have come from another set")?;
+    replication.await_majority(at).await?;
+    let before: Timestamp = at.ts;
+    Ok(doc! { "rejectReadsBeforeTimestamp": before }.to_raw())
+}
