@@ -197,6 +197,7 @@ impl ReplicaSetAware for AccessBlockers {
     fn on_step_down(&self) {
         if let Some(tenants) = self.tenants() {
             tenants.blockers.step_down();
+            tenants.exports.end_all();
         }
     }
     fn on_rollback_end(&self, taken_back: bool) {

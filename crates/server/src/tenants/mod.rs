@@ -7,8 +7,11 @@
 //! ```
 //! * [`observer`] — what a state document says holds from its commit on, on every member; and the check of writes;
 //! * [`waiting`] — reads, and what becomes of those that were turned away;
+//! * [`exports`] — a tenant's data that this primary holds still for another set; [`copy`] — the same taken over from another one;
 //! * [`split_steps`] — what the primary does for a split, step by step (`pando_workflows::shard_split`).
 
+pub(crate) mod copy;
+pub(crate) mod exports;
 pub(crate) mod observer;
 pub(crate) mod split_steps;
 pub(crate) mod waiting;
@@ -25,13 +28,14 @@ use std::sync::Arc;
 
 pub(crate) struct Tenants {
     pub(crate) blockers: AccessBlockers,
+    pub(crate) exports: exports::Exports,
     internal: InternalCollections,
     member: Arc<Repl>,
 }
 
 impl Tenants {
     pub(crate) fn new(internal: InternalCollections, member: Arc<Repl>) -> Tenants {
-        Tenants { blockers: AccessBlockers::default(), internal, member }
+        Tenants { blockers: AccessBlockers::default(), exports: Default::default(), internal, member }
     }
     /// An operation of a state document. `None`: of the set that this one has come from; its tenants are here now.
     fn operation(&self, doc: &RawDoc) -> Result<Option<Operation>> {
