@@ -28,8 +28,14 @@ pub struct InternalCollections {
 }
 
 /// Validators are for users.
-pub(crate) const OP: WriteOp<'static> =
-    WriteOp { session: None, bypass_validation: true, of_server: true, from_migrate: false, image: None };
+pub(crate) const OP: WriteOp<'static> = WriteOp {
+    session: None,
+    bypass_validation: true,
+    of_server: true,
+    from_migrate: false,
+    untrimmed: false,
+    image: None,
+};
 
 impl InternalCollections {
     pub fn new(catalog: Catalog) -> InternalCollections {

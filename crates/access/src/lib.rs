@@ -18,7 +18,7 @@
 //! * [`internal_collections`] — documents that the server keeps for itself (its configuration, its votes, the sessions it knows, what
 //!   workflows remember). They belong to this node or to its set whatever a cluster distributes, so no shard version, no
 //!   view and no transaction has a say;
-//! * [`together`] — several of these changed together; reads by an index;
+//! * [`together`] — several of these changed together; reads by an index; `carried_out` — one of these with what another set's log says;
 //! * [`maintenance`] — recovery, rollback, index builds, checkpoints: work on the data as a whole, which finds no collection
 //!   for anybody.
 //!
@@ -27,6 +27,7 @@
 mod access;
 pub mod beside;
 pub mod by_uuid;
+mod carried_out;
 pub mod define;
 pub mod definitions;
 pub mod door;
@@ -52,7 +53,7 @@ pub use definitions::Definitions;
 pub use door::Missing;
 pub use internal_collections::{InternalCollections, LogAs};
 pub use interrupt::ByCtx;
-pub use maintenance::{Deleted, IndexRange, Maintenance, MayChange, RangePlace};
+pub use maintenance::{Deleted, IndexRange, Maintenance, MayChange, RangePlace, TenantExport};
 pub use reading::{Acquisition, Below, CollectionScan, Reading};
 pub use time_series::Series;
 pub use together::Change;

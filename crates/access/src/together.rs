@@ -41,7 +41,7 @@ impl Change {
 }
 
 /// How long a commit waits for those that change definitions of the same database.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 impl InternalCollections {
     /// Makes all these changes or none of them, in the order given. `session` tells a transaction of more than one change in the log:
@@ -96,7 +96,12 @@ impl InternalCollections {
         Err(Error::write_conflict())
     }
 
-    fn make(&self, unit: &mut WriteUnit, guards: &BTreeMap<&str, WriteGuard>, change: &Change) -> Result<()> {
+    pub(crate) fn make(
+        &self,
+        unit: &mut WriteUnit,
+        guards: &BTreeMap<&str, WriteGuard>,
+        change: &Change,
+    ) -> Result<()> {
         let coll =
             guards.get(change.ns().as_str()).ok_or_else(|| Error::internal("a collection not held"))?;
         let (was, now) = match change {

@@ -8,6 +8,7 @@ mod replies;
 mod router;
 mod shard_metadata;
 mod shard_split;
+mod tenant_data;
 
 pub use chunks::*;
 pub use migrations::*;
@@ -15,6 +16,7 @@ pub use replies::*;
 pub use router::*;
 pub use shard_metadata::*;
 pub use shard_split::*;
+pub use tenant_data::*;
 
 /// Largest document a user may store (the protocol's `maxBsonObjectSize`).
 pub const BSON_USER_BYTES_MAX: usize = 16 * 1024 * 1024;

@@ -20,7 +20,16 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 /// All databases of one server, as one operation may change them. Cheap to clone.
 #[derive(Clone)]
-pub struct Catalog(pub(crate) Arc<Inner>, pub(crate) Option<Permit>);
+pub struct Catalog(pub(crate) Arc<Inner>, pub(crate) Option<Permit>, pub(crate) Whose);
+
+/// Whose definitions a handle changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Whose {
+    #[default]
+    Own,
+    /// They were made by another set, of which this one copies a tenant: change streams are not told.
+    OtherSets,
+}
 
 pub(crate) struct Inner {
     env: Env,
@@ -103,7 +112,7 @@ impl Catalog {
             before_min_valid: AtomicBool::new(false),
             prepared: Default::default(),
         };
-        Catalog(Arc::new(inner), None)
+        Catalog(Arc::new(inner), None, Whose::Own)
     }
     pub fn env(&self) -> &Env {
         &self.0.env

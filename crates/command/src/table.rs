@@ -138,6 +138,13 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_shardsvrSetUserWriteBlockMode" [] (ADMIN_ONLY | WRITE | RETRYABLE) - [S] (internal) "sharding";
     "_shardsvrTakeMovedDocuments" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrValidateShardKeyCandidate" [] (WRITE) - [S] (internal) "sharding";
+    "_tenantCollections" [] (ADMIN_ONLY) - [D] (internal) "More of what _tenantSnapshot tells.";
+    "_tenantCopy" [] (ADMIN_ONLY | TEST_ONLY) - [D] (internal) "Copies a tenant from another set, step by step.";
+    "_tenantDocuments" [] (ADMIN_ONLY) - [D] (internal) "Documents of a tenant's collection as of the snapshot.";
+    "_tenantEntries" [] (ADMIN_ONLY) - [D] (internal) "What the log says of a tenant behind a time.";
+    "_tenantSessions" [] (ADMIN_ONLY) - [D] (internal) "What sessions have done in a tenant's databases up to the snapshot.";
+    "_tenantSnapshot" [] (ADMIN_ONLY) - [D] (internal) "Holds a tenant's data still as of one time, for another set.";
+    "_tenantSnapshotEnd" [] (ADMIN_ONLY) - [D] (internal) "Lets that go.";
     "_transferMods" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "abortReshardCollection" [] (ADMIN_ONLY) - [R] (login) "sharding";
     "abortShardSplit" [] (ADMIN_ONLY | WRITE_CONCERN) - [D] (cluster RunTenantMigration) "Calls a shard split off.";

@@ -551,6 +551,19 @@ impl Loan {
         record.machine.abort_unprepared();
         drop(record.parked.take());
     }
+    /// Another set has committed the transaction of this number; the entry at `at` says so here. False where something else is known of the
+    /// number, or of a later one.
+    pub fn learn_committed(&mut self, number: i64, at: impl FnOnce() -> Result<OpTime>) -> Result<bool> {
+        if self.record().machine.number() >= number {
+            return Ok(false);
+        }
+        let at = at()?;
+        self.start_over();
+        let record = self.record_mut();
+        record.machine.learn(number, DurableState::Committed);
+        record.last_op = at;
+        Ok(true)
+    }
     /// The transaction's last entry.
     pub fn set_last_op(&mut self, at: OpTime) {
         self.record_mut().last_op = at;

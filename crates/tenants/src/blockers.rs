@@ -3,6 +3,7 @@
 //! What was asked for is one look into a table that is made anew when a state document changes, which is seldom. Where no operation on
 //! tenants is under way, it is one look at a flag.
 
+use crate::copier::{CopierDefines, Defining};
 use crate::mutants::{Mutant, broken};
 use crate::operation::{Access, Kind, Operation, Phase};
 use crate::serverless_lock;
@@ -24,6 +25,7 @@ pub struct AccessBlockers {
     table: ArcSwap<Table>,
     known: Mutex<Known>,
     changed: Notify,
+    defining: Defining,
     pub counts: Counts,
     pub splits: Splits,
     pub migrations: Migrations,
@@ -67,21 +69,6 @@ pando_metrics::group! {
     }
 }
 
-/// Somebody makes, changes or drops what is being copied, on the copier's behalf.
-pub struct CopierDefines<'a> {
-    blockers: &'a AccessBlockers,
-    tenant: String,
-}
-
-impl Drop for CopierDefines<'_> {
-    fn drop(&mut self) {
-        let defining = &mut self.blockers.known().defining;
-        if let Some(at) = defining.iter().position(|of| *of == self.tenant) {
-            defining.swap_remove(at);
-        }
-    }
-}
-
 #[derive(Default)]
 struct Known {
     operations: BTreeMap<Uuid, Operation>,
@@ -94,8 +81,6 @@ struct Known {
     ended: VecDeque<(Uuid, Access)>,
     /// How many times a primary of this process has stepped down.
     offices: u64,
-    /// Tenants of which the copier defines something just now.
-    defining: Vec<String>,
 }
 
 impl Known {
@@ -363,6 +348,15 @@ impl AccessBlockers {
         self.any.load(SeqCst)
     }
 
+    /// Held by whoever copies a tenant from another set while it defines something here.
+    pub fn copier_defines(&self, tenant: &str) -> CopierDefines<'_> {
+        self.defining.begin(tenant)
+    }
+    /// Whether a definition in that database may be its copier's.
+    pub fn is_copier_defining(&self, db: &str) -> bool {
+        self.defining.is_of(db)
+    }
+
     /// Of a write that has its slot (SV-MTAB-2).
     ///
     /// # Errors
@@ -418,15 +412,6 @@ impl AccessBlockers {
             }
             _ => Ok(()),
         }
-    }
-    /// The copier defines something of a tenant for as long as it keeps this.
-    pub fn copier_defines(&self, tenant: &str) -> CopierDefines<'_> {
-        self.known().defining.push(tenant.to_owned());
-        CopierDefines { blockers: self, tenant: tenant.to_owned() }
-    }
-    /// Of a definition: whether it may be the copier's.
-    pub fn is_copier_defining(&self, db: &str) -> bool {
-        self.any() && TenantId::of(db).is_some_and(|t| self.known().defining.iter().any(|of| of == t))
     }
     /// Whether the tenant of a database is elsewhere.
     pub fn is_moved(&self, db: &str) -> bool {

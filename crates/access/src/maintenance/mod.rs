@@ -8,10 +8,12 @@ mod recovery;
 mod repair;
 mod rollback_files;
 mod sessions;
+pub(crate) mod tenants;
 mod transactions;
 mod upkeep;
 
 pub use ranges::{Deleted, IndexRange, MayChange, RangePlace};
+pub use tenants::TenantExport;
 
 use pando_catalog::Catalog;
 use std::fmt;

@@ -38,6 +38,12 @@ pub struct RangePlace {
 }
 
 impl RangePlace {
+    pub(super) fn of_record(record: RecordId) -> RangePlace {
+        RangePlace { key: None, record }
+    }
+    pub(super) fn record(&self) -> &RecordId {
+        &self.record
+    }
     /// `{key?, record}`: for whoever keeps it and knows nothing of it.
     pub fn to_raw(&self) -> DocBuf {
         let mut b = DocBuilder::new();
@@ -334,7 +340,7 @@ impl Maintenance {
     }
 
     /// All in one unit, which is tried again after a conflict.
-    async fn in_units<T: Sync>(
+    pub(super) async fn in_units<T: Sync>(
         &self,
         interrupt: &dyn Interrupt,
         ns: &Namespace,

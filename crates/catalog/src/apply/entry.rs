@@ -22,8 +22,14 @@ use pando_query::source::RecordId;
 use pando_storage::Ident;
 use std::sync::Arc;
 
-pub(crate) const OP: WriteOp<'static> =
-    WriteOp { session: None, bypass_validation: true, of_server: false, from_migrate: false, image: None };
+pub(crate) const OP: WriteOp<'static> = WriteOp {
+    session: None,
+    bypass_validation: true,
+    of_server: false,
+    from_migrate: false,
+    untrimmed: false,
+    image: None,
+};
 
 /// Why entries are applied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -288,7 +294,7 @@ fn missing(coll: &Collection, e: &EntryView<'_>, why: Applying, counted: Timesta
 }
 
 /// The collection that a rename replaced.
-fn dropped_by_rename(e: &EntryView<'_>) -> Option<Uuid> {
+pub(crate) fn dropped_by_rename(e: &EntryView<'_>) -> Option<Uuid> {
     match e.o.get("dropTarget")? {
         Value::Binary { bytes, .. } => Uuid::from_slice(bytes),
         _ => None,

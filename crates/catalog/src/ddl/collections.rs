@@ -64,7 +64,7 @@ impl Catalog {
         if self.lookup_uuid(uuid).is_some() {
             return Err(Error::location(40655, format!("Invalid name {ns} for UUID {uuid}")));
         }
-        self.create_with_uuid(ns, options, uuid)
+        self.create_with_uuid(ns, options, uuid, None)
     }
 
     /// Creates a collection. The collation in `options` is in full form.
@@ -80,10 +80,16 @@ impl Catalog {
         ns: &Namespace,
         options: CollectionOptions,
     ) -> Result<OpTime> {
-        self.create_with_uuid(ns, options, self.new_uuid())
+        self.create_with_uuid(ns, options, self.new_uuid(), None)
     }
 
-    fn create_with_uuid(&self, ns: &Namespace, options: CollectionOptions, uuid: Uuid) -> Result<OpTime> {
+    pub(super) fn create_with_uuid(
+        &self,
+        ns: &Namespace,
+        options: CollectionOptions,
+        uuid: Uuid,
+        id_index: Option<IndexSpec>,
+    ) -> Result<OpTime> {
         self.check_may_come(ns)?;
         self.check_free(ns)?;
         let replicated = !ns.is_unreplicated();
@@ -97,7 +103,7 @@ impl Catalog {
                 format!("autoIndexId:false is not allowed for collection {ns} because it can be replicated");
             return Err(Error::location(50001, text));
         }
-        let coll = self.add_collection(&mut unit, ns, uuid, options, None)?;
+        let coll = self.add_collection(&mut unit, ns, uuid, options, id_index)?;
         let last = unit.commit()?;
         self.publish(|s| s.put(Named::Collection(coll)));
         Ok(last)

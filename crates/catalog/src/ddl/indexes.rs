@@ -237,7 +237,7 @@ impl Catalog {
         Ok(c.next()?.is_none())
     }
 
-    fn create_on_empty(&self, coll: &Arc<Collection>, specs: Vec<IndexSpec>) -> Result<OpTime> {
+    pub(super) fn create_on_empty(&self, coll: &Arc<Collection>, specs: Vec<IndexSpec>) -> Result<OpTime> {
         let mut unit = self.begin_write(coll)?;
         let mut current = coll.clone();
         for spec in specs {
@@ -301,7 +301,7 @@ impl Catalog {
         Ok(IndexesDropped { were, msg, last })
     }
 
-    fn drop_named(&self, coll: &Arc<Collection>, names: &[String]) -> Result<OpTime> {
+    pub(super) fn drop_named(&self, coll: &Arc<Collection>, names: &[String]) -> Result<OpTime> {
         let gone: Vec<Arc<Index>> =
             coll.indexes.iter().filter(|i| names.contains(&i.spec.name)).cloned().collect();
         if gone.is_empty() {

@@ -1,5 +1,6 @@
 //! What `create`, `createIndexes`, `collMod`, `renameCollection` and the drops do to definitions.
 
+mod as_told;
 pub(crate) mod coll_mod;
 pub(crate) mod collections;
 pub(crate) mod conflict;

@@ -23,7 +23,7 @@ impl Permit {
 impl Catalog {
     /// The same catalog for an operation that may create collections only as long as its permit says so.
     pub fn permitted_by(&self, permit: Permit) -> Catalog {
-        Catalog(self.0.clone(), Some(permit))
+        Catalog(self.0.clone(), Some(permit), self.2)
     }
     /// The database's lock must be held.
     pub(crate) fn check_may_come(&self, ns: &Namespace) -> Result<()> {

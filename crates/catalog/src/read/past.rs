@@ -38,6 +38,27 @@ impl Catalog {
         }
     }
 
+    /// The collections that the rows which `txn` sees have in databases that `wanted` names. Indexes that were unfinished then are none.
+    pub fn collections_at(&self, txn: &Txn, wanted: impl Fn(&str) -> bool) -> Result<Vec<Arc<Collection>>> {
+        let mut rows = txn.scan(Ident::CATALOG, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
+        let mut found = Vec::new();
+        while rows.advance()? {
+            let row = RawDoc::trusted(rows.value());
+            let db = row.get("ns").and_then(|v| v.as_str()?.split_once('.')).map_or("", |(db, _)| db);
+            if wanted(db) {
+                let Row { mut parts, outdated, .. } = durable::decode(row, self.now_ms())?;
+                // To be made anew here, and as good as any other elsewhere.
+                for old in outdated {
+                    let index =
+                        durable::new_index(old.spec, old.ident, old.format, parts.since, self.now_ms())?;
+                    parts.indexes.push(Arc::new(index));
+                }
+                found.push(parts.assemble()?);
+            }
+        }
+        Ok(found)
+    }
+
     /// The collection that the rows which `txn` sees have under a name.
     fn defined_at(&self, txn: &Txn, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
         let mut rows = txn.scan(Ident::CATALOG, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;

@@ -326,7 +326,7 @@ impl WriteUnit {
         for o in self.observers().iter() {
             o.inserted(self, op, &event)?;
         }
-        if coll.is_capped() && !self.is_applying() {
+        if coll.is_capped() && !op.untrimmed && !self.is_applying() {
             capped::trim(self, op, coll)?;
         }
         Ok(())

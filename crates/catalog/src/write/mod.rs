@@ -3,6 +3,7 @@
 pub(crate) mod array_marks;
 pub(crate) mod begin;
 pub(crate) mod capped;
+mod carried_out;
 pub(crate) mod collected;
 pub(crate) mod crud;
 pub(crate) mod document;

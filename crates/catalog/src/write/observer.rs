@@ -241,7 +241,8 @@ impl OpObserver for LogWriter {
             image: None,
         };
         let part = matches!(e, Defined::Dropped { part: true, .. });
-        unit.log(&WriteOp { from_migrate: part, ..WriteOp::default() }, &[], parts)
+        let from_migrate = part || unit.is_of_other_set();
+        unit.log(&WriteOp { from_migrate, ..WriteOp::default() }, &[], parts)
     }
 }
 

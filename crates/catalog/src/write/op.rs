@@ -13,6 +13,8 @@ pub struct WriteOp<'a> {
     /// The server writes what it keeps for itself, whoever asked for that.
     pub of_server: bool,
     pub from_migrate: bool,
+    /// What makes room in capped collections is told apart: nothing goes by itself.
+    pub untrimmed: bool,
     /// A findAndModify: what a retry of it will return.
     pub image: Option<ImageKind>,
 }

@@ -5,6 +5,7 @@
 //! between two entries of one unit sees what replaying the log up to there gives.
 
 use crate::Catalog;
+use crate::catalog::Whose;
 use crate::schema::collection::{Collection, Index, Shared};
 use crate::schema::durable;
 use crate::schema::sizes::Totals;
@@ -172,6 +173,10 @@ impl WriteUnit {
     /// Its writes have no timestamps before it commits, and are asked about then.
     pub fn is_transaction(&self) -> bool {
         self.collected().is_some()
+    }
+    /// A definition that was made by another set, of which this one copies a tenant.
+    pub fn is_of_other_set(&self) -> bool {
+        self.catalog.2 == Whose::OtherSets
     }
     pub fn is_local(&self) -> bool {
         matches!(self.journal, Journal::Local)

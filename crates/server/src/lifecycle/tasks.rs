@@ -50,6 +50,11 @@ pub(crate) fn spawn_all(server: &Arc<Server>) {
     env.spawn("ttl", crate::upkeep::ttl::run(server.upkeep.ttl.clone()));
     env.spawn("index builds", crate::upkeep::index_builds::run(server.upkeep.index_builds.clone()));
     env.spawn("noop writer", crate::replication::noop_writer::run(server.replication.clone()));
+    if let Some(tenants) = &server.tenants {
+        let expiring =
+            crate::tenants::exports::expire(tenants.clone(), env.clone(), server.lifecycle.clone());
+        env.spawn("tenant exports", expiring);
+    }
     if let Some(config_server) = &server.config_server {
         let following = crate::config_server::follow_members(config_server.clone(), server.lifecycle.clone());
         env.spawn("shards' members", following);

@@ -13,7 +13,7 @@
 use super::Replication;
 use super::role_changes::RoleChanges;
 use super::service_host::Services;
-use crate::tenants::peer_set::PeerSet;
+use crate::tenants::copy::PeerSet;
 use crate::tenants::{self, Tenants, donor_steps, recipient_steps, split_steps};
 use crate::workflows::data::WorkflowData;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Term, limits};
@@ -217,6 +217,7 @@ impl ReplicaSetAware for AccessBlockers {
         if let Some(tenants) = self.tenants() {
             tenants.blockers.step_down();
             tenants.receptions.step_down();
+            tenants.exports.end_all();
         }
     }
     fn on_rollback_end(&self, taken_back: bool) {
@@ -375,7 +376,7 @@ impl Store for Documents {
                     sharding.keep_times(&self.data()?.internal).await?;
                     Ok(reply)
                 }
-                Target::Set(set) => PeerSet::parse(set)?.call(&*self.replication()?, body).await,
+                Target::Set(set) => PeerSet::parse(set)?.call(&*self.roles()?, body).await,
                 Target::Own if service == shard_split::SERVICE => {
                     split_steps::run(&*self.roles()?, body).await
                 }

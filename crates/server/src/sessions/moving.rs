@@ -1,21 +1,24 @@
-//! What sessions have done in a range that moves away: entries of statements that a client may send again (SH-MIG-8, SYS-230).
+//! What sessions have done in what moves away, a range or a tenant: entries of statements that a client may send again (SH-MIG-8, SYS-230).
 //!
 //! ```text
-//!   table of sessions ─► chains of their entries ─┐
-//!                                                 ├─► turns, told in order
-//!   log, from what the table accounts for on ─────┘
+//!   table of sessions ─► chains of their entries, and ends of transactions ─┐
+//!                                                                           ├─► turns, told in order
+//!   log, from what the table accounts for on ───────────────────────────────┘
 //! ```
-//! Once nobody writes in the range any more, a turn without entries says that all was told: whoever wrote before has an entry that can
+//! Once nobody writes there any more, a turn without entries says that all was told: whoever wrote before has an entry that can
 //! be read. An entry of the collection that does not say where its document lies is told, too: what was carried out was carried out.
+//! Of a tenant all is told up to a time: later entries are told as such, by whoever follows the log.
 
 use super::LogicalSessions;
-use super::restore::{done_of, prev_of, statements_of};
-use pando_base::{Error, ErrorCode, OpTime, Result, SessionId, Timestamp, Uuid, limits};
+use super::restore::{done_of, prev_of, statements_of, transaction_of};
+use pando_access::TransactionHistory;
+use pando_base::{Error, ErrorCode, Millis, OpTime, Result, SessionId, TenantId, Timestamp, Uuid, limits};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_oplog::entry::{EntryView, INCOMPLETE_HISTORY_STMT, OpType};
 use pando_oplog::session::lsid_doc;
 use pando_routing::{KeyRange, ShardKey};
+use pando_session::transaction::DurableState;
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::time::Duration;
@@ -29,12 +32,28 @@ struct Chain {
     incomplete: bool,
 }
 
-/// Of one range, what is still to be told.
+/// A range of a collection.
+pub(crate) struct MovingRange {
+    pub(crate) uuid: Uuid,
+    pub(crate) key: ShardKey,
+    pub(crate) keys: KeyRange,
+}
+
+/// What moves.
+pub(crate) enum Moving {
+    Range(MovingRange),
+    /// All databases of one. Transactions are told, too: a commit that is sent again has to be answered.
+    Tenant(String),
+}
+
+/// Of what moves, what is still to be told.
 pub(crate) struct MovingHistory {
-    uuid: Uuid,
-    key: ShardKey,
-    keys: KeyRange,
+    what: Moving,
     left: VecDeque<Chain>,
+    /// Sessions whose newest number is of a transaction that has committed: the number, and its last entry.
+    committed: VecDeque<(SessionId, i64, OpTime)>,
+    /// No later entry of the log is told here.
+    until: Timestamp,
     /// It did not fit into the last turn.
     ahead: Option<DocBuf>,
     /// Of the log.
@@ -56,12 +75,7 @@ impl MovingHistory {
     ///
     /// # Errors
     /// 24 while that is not known: a session has been in use since before this node knew what sessions have done.
-    pub(crate) async fn begin(
-        sessions: &LogicalSessions,
-        uuid: Uuid,
-        key: ShardKey,
-        keys: KeyRange,
-    ) -> Result<MovingHistory> {
+    pub(crate) async fn begin(sessions: &LogicalSessions, what: Moving) -> Result<MovingHistory> {
         let clock = &sessions.env.clock;
         let until = clock.mono() + Duration::from_millis(limits::MIGRATION_LOCK_AWAITED_MS);
         let known = loop {
@@ -79,7 +93,16 @@ impl MovingHistory {
         let read_upto = known.upto.ts;
         let chain = |(session, number, at, incomplete)| Chain { session, number, at, incomplete };
         let left = known.retryable_writes().map(chain).collect();
-        Ok(MovingHistory { uuid, key, keys, left, ahead: None, read_upto, last: History::default(), told: 0 })
+        let committed = match what {
+            Moving::Range(_) => VecDeque::new(),
+            Moving::Tenant(_) => known.committed().collect(),
+        };
+        let (until, ahead, last) = (Timestamp::MAX, None, History::default());
+        Ok(MovingHistory { what, left, committed, until, ahead, read_upto, last, told: 0 })
+    }
+    /// What was begun before that time is told up to it.
+    pub(crate) fn end_at(&mut self, until: Timestamp) {
+        self.until = until;
     }
     /// Entries of one turn; the same number once more tells the same once more.
     pub(crate) fn tell(&mut self, sessions: &LogicalSessions, number: u64) -> Result<History> {
@@ -96,18 +119,16 @@ impl MovingHistory {
         let mut bytes: usize = told.entries.iter().map(|e| e.byte_len()).sum();
         let mut log = sessions.storage.log().read(Bound::Excluded(self.read_upto), false);
         for _ in 0..limits::MIGRATION_HISTORY_ENTRIES_LOOKED_AT {
-            let entry = match self.left.pop_front() {
-                Some(chain) => self.next_of(sessions, chain)?,
-                None => match log.next()? {
-                    Some((ts, entry)) => {
-                        self.read_upto = ts;
-                        self.of_range(RawDoc::trusted(&entry))?
-                    }
-                    None => {
-                        told.more = false;
-                        break;
-                    }
-                },
+            let entry = if let Some(chain) = self.left.pop_front() {
+                self.next_of(sessions, chain)?
+            } else if let Some(transaction) = self.committed.pop_front() {
+                self.end_of(sessions, transaction)?
+            } else if let Some((ts, entry)) = log.next()?.filter(|(ts, _)| *ts <= self.until) {
+                self.read_upto = ts;
+                self.of_what_moves(sessions, RawDoc::trusted(&entry))?
+            } else {
+                told.more = false;
+                break;
             };
             let Some(entry) = entry else { continue };
             bytes += entry.byte_len();
@@ -131,19 +152,103 @@ impl MovingHistory {
         if !before.is_null() || incomplete {
             self.left.push_front(Chain { session, number, at: before, incomplete });
         }
-        self.of_range(&entry)
+        self.of_what_moves(sessions, &entry)
     }
-    /// The entry as it is told, if a session has done something in the range with it.
-    fn of_range(&self, entry: &RawDoc) -> Result<Option<DocBuf>> {
-        let whole = EntryView::parse(entry)?;
-        let Some((session, number, stmts)) = statements_of(&whole) else { return Ok(None) };
-        if whole.is_moved_history() && stmts.contains(&INCOMPLETE_HISTORY_STMT) {
-            return Ok(Some(unknown(&session, number)));
+    /// The end of a transaction, if it wrote there; where its entry is in the log no more nobody can say that it did not.
+    fn end_of(
+        &self,
+        sessions: &LogicalSessions,
+        (session, number, at): (SessionId, i64, OpTime),
+    ) -> Result<Option<DocBuf>> {
+        match (sessions.entry_at(at)?, &self.what) {
+            (Some(entry), _) => self.of_what_moves(sessions, &entry),
+            (None, Moving::Tenant(tenant)) => {
+                let somewhere = format!("{tenant}_.$cmd");
+                Ok(Some(committed(&session, number, &somewhere, at, i64::from(at.ts.secs()) * 1000)))
+            }
+            (None, Moving::Range(_)) => Ok(None),
         }
-        let e = whole.moved_statement().unwrap_or(whole);
-        let is_told = done_of(&e).is_some() && e.ui == Some(self.uuid) && self.may_hold(&e);
-        Ok(is_told.then(|| told(&whole, &e, &session, number)))
     }
+    /// The entry as it is told, if a session has done something with it in what moves.
+    fn of_what_moves(&self, sessions: &LogicalSessions, entry: &RawDoc) -> Result<Option<DocBuf>> {
+        let whole = EntryView::parse(entry)?;
+        let tenant = match &self.what {
+            Moving::Range(range) => {
+                return statement(&whole, |e| e.ui == Some(range.uuid) && range.may_hold(e));
+            }
+            Moving::Tenant(tenant) => tenant,
+        };
+        if let Some((session, number, DurableState::Committed)) = transaction_of(&whole) {
+            let wrote = wrote_in(sessions, &whole, tenant)?;
+            return Ok(wrote.map(|ns| committed(&session, number, &ns, whole.op_time(), whole.wall)));
+        }
+        statement(&whole, |e| is_of_tenant(e.ns, tenant))
+    }
+}
+
+/// Whether a namespace is in one of a tenant's databases.
+pub(crate) fn is_of_tenant(ns: &str, tenant: &str) -> bool {
+    ns.split_once('.').and_then(|(db, _)| TenantId::of(db)) == Some(tenant)
+}
+
+/// What another set notes of an entry that it is given as it is in the log, before it carries it out: what a session has done with it.
+pub(crate) fn history_of(entry: &RawDoc) -> Result<Option<DocBuf>> {
+    let whole = EntryView::parse(entry)?;
+    match transaction_of(&whole) {
+        Some((session, number, DurableState::Committed)) => {
+            let first = whole.inner().and_then(|mut all| all.next()).transpose()?;
+            let ns = first.map_or(whole.ns, |e| e.ns);
+            Ok(Some(committed(&session, number, ns, whole.op_time(), whole.wall)))
+        }
+        _ => statement(&whole, |_| true),
+    }
+}
+
+/// The entry of a statement as it is told, if `counts` says so.
+fn statement(whole: &EntryView<'_>, counts: impl Fn(&EntryView<'_>) -> bool) -> Result<Option<DocBuf>> {
+    let Some((session, number, stmts)) = statements_of(whole) else { return Ok(None) };
+    if whole.is_moved_history() && stmts.contains(&INCOMPLETE_HISTORY_STMT) {
+        return Ok(Some(unknown(&session, number)));
+    }
+    let e = whole.moved_statement().unwrap_or(*whole);
+    let is_told = done_of(&e).is_some() && counts(&e);
+    Ok(is_told.then(|| told(whole, &e, &session, number)))
+}
+
+/// Where a transaction that has ended with this entry wrote first in a tenant's databases.
+fn wrote_in(sessions: &LogicalSessions, last: &EntryView<'_>, tenant: &str) -> Result<Option<String>> {
+    let found = |e: &EntryView<'_>| -> Result<Option<String>> {
+        // One that was committed elsewhere says so itself.
+        if is_of_tenant(e.ns, tenant) {
+            return Ok(Some(e.ns.to_owned()));
+        }
+        for op in e.inner().into_iter().flatten() {
+            let op = op?;
+            if is_of_tenant(op.ns, tenant) {
+                return Ok(Some(op.ns.to_owned()));
+            }
+        }
+        Ok(None)
+    };
+    if let Some(ns) = found(last)? {
+        return Ok(Some(ns));
+    }
+    let mut earlier = TransactionHistory::before(sessions.storage.log(), last.doc);
+    loop {
+        match earlier.next() {
+            Ok(Some(entry)) => {
+                if let Some(ns) = found(&EntryView::parse(RawDoc::trusted(&entry))?)? {
+                    return Ok(Some(ns));
+                }
+            }
+            Ok(None) => return Ok(None),
+            // The log has lost it: what it wrote nobody can say any more.
+            Err(_) => return Ok(Some(format!("{tenant}_.$cmd"))),
+        }
+    }
+}
+
+impl MovingRange {
     fn may_hold(&self, e: &EntryView<'_>) -> bool {
         if e.o_is_array {
             return e.o.iter().any(|d| d.value().as_doc().is_none_or(|doc| self.may_be(doc)));
@@ -194,6 +299,15 @@ fn told(whole: &EntryView<'_>, e: &EntryView<'_>, session: &SessionId, number: i
         b.value("stmtId", stmts);
     }
     b.timestamp("ts", whole.ts).i64("t", whole.term).date("wall", e.wall);
+    b.finish()
+}
+
+/// A transaction that has committed, as it is told: the operations are told elsewhere, or have been copied.
+fn committed(session: &SessionId, number: i64, ns: &str, at: OpTime, wall: Millis) -> DocBuf {
+    let mut b = DocBuilder::new();
+    b.raw_doc("lsid", &lsid_doc(session)).i64("txnNumber", number);
+    b.str("op", OpType::Command.as_str()).str("ns", ns).doc("o", |o| _ = o.i32("commitTransaction", 1));
+    b.timestamp("ts", at.ts).i64("t", at.t).date("wall", wall);
     b.finish()
 }
 

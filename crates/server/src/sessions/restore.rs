@@ -109,8 +109,9 @@ pub(super) fn done_of(e: &EntryView<'_>) -> Option<Done> {
     Some(Done { kind, inserted_id: None, image: e.needs_image.map(Image::in_log), op_time: e.op_time() })
 }
 
-/// Session, number and outcome of an entry that belongs to a transaction.
-fn transaction_of(e: &EntryView<'_>) -> Option<(SessionId, i64, DurableState)> {
+/// Session, number and outcome of an entry that belongs to a transaction, of this set or of the one that its tenant has come from.
+pub(super) fn transaction_of(whole: &EntryView<'_>) -> Option<(SessionId, i64, DurableState)> {
+    let e = &whole.moved_statement().unwrap_or(*whole);
     let first = e.command().filter(|_| e.op == OpType::Command)?;
     let is_set = |name: &str| e.o.get(name).is_some_and(|v| v.is_truthy());
     let outcome = match first.name() {
@@ -120,12 +121,12 @@ fn transaction_of(e: &EntryView<'_>) -> Option<(SessionId, i64, DurableState)> {
         "abortTransaction" => DurableState::Aborted,
         _ => return None,
     };
-    let (id, number) = session_of(e)?;
+    let (id, number) = session_of(whole)?;
     Some((id, number, outcome))
 }
 
 /// Session and number of an entry.
-fn session_of(e: &EntryView<'_>) -> Option<(SessionId, i64)> {
+pub(super) fn session_of(e: &EntryView<'_>) -> Option<(SessionId, i64)> {
     Some((lsid_of(e.lsid?)?, e.txn_number?))
 }
 

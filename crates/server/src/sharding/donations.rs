@@ -11,7 +11,7 @@
 
 use super::statistics::ShardingStatistics;
 use crate::sessions::LogicalSessions;
-use crate::sessions::moving::{History, MovingHistory};
+use crate::sessions::moving::{History, Moving, MovingHistory, MovingRange};
 use pando_access::observer::{Defined, Deleted, Inserted, OpObserver, Updated};
 use pando_access::{Collection, IndexRange, Maintenance, WriteOp, WriteUnit};
 use pando_base::panics::poisoned;
@@ -147,7 +147,8 @@ impl Donation {
     /// What sessions do from now on in the range is told, and what they have done.
     pub(crate) async fn begin_history(&self, sessions: &LogicalSessions, keys: KeyRange) -> Result<()> {
         let key = self.recorded().key().clone();
-        let begun = MovingHistory::begin(sessions, self.range.uuid, key, keys).await?;
+        let range = MovingRange { uuid: self.range.uuid, key, keys };
+        let begun = MovingHistory::begin(sessions, Moving::Range(range)).await?;
         *self.history() = Some(begun);
         Ok(())
     }

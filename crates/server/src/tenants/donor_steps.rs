@@ -1,6 +1,6 @@
 //! What the primary of a set does whose tenants go to another one, step by step, as `pando_workflows::donate_tenants` orders it.
 
-use super::peer_set::PeerSet;
+use super::copy::PeerSet;
 use super::steps::Step;
 use crate::replication::role_changes::RoleChanges;
 use pando_base::{Error, ErrorCode, Result, TenantId};
@@ -76,7 +76,8 @@ fn check_no_new_tenants(step: &Step<'_>) -> Result<()> {
 /// Clients have been told for long enough where the tenants are: what was theirs here goes, and with it whatever could be taken for theirs.
 async fn discard(step: &Step<'_>) -> Result<DocBuf> {
     for tenant in step.tenant_ids() {
-        super::copy::clear_tenant(step.roles, tenant).await?;
+        let _defines = step.tenants.blockers.copier_defines(tenant);
+        step.roles.maintenance.drop_tenant(tenant).await?;
     }
     Ok(DocBuf::default())
 }

@@ -7,14 +7,15 @@
 //! ```
 //! * [`observer`] — what a state document says holds from its commit on, on every member; and the check of writes;
 //! * [`waiting`] — reads, and what becomes of those that were turned away;
+//! * [`exports`] — a tenant's data that this primary holds still for another set; [`copy`] — the same taken over from another one;
 //! * [`split_steps`], [`donor_steps`], [`recipient_steps`] — what the primary does for a split, and for tenants that go to another set or come
 //!   from one, step by step (`pando_workflows`: `shard_split`, `donate_tenants`, `receive_tenants`);
 //! * [`receptions`] — what this primary was told of tenants that come.
 
 pub(crate) mod copy;
 pub(crate) mod donor_steps;
+pub(crate) mod exports;
 pub(crate) mod observer;
-pub(crate) mod peer_set;
 pub(crate) mod receptions;
 pub(crate) mod recipient_steps;
 pub(crate) mod split_steps;
@@ -35,6 +36,7 @@ use std::sync::Arc;
 pub(crate) struct Tenants {
     pub(crate) blockers: AccessBlockers,
     pub(crate) receptions: Receptions,
+    pub(crate) exports: exports::Exports,
     internal: InternalCollections,
     member: Arc<Repl>,
 }
@@ -72,7 +74,7 @@ pub(crate) fn check_restorable(kind: Kind, doc: &RawDoc) -> Result<()> {
 
 impl Tenants {
     pub(crate) fn new(internal: InternalCollections, member: Arc<Repl>) -> Tenants {
-        Tenants { blockers: AccessBlockers::default(), receptions: Receptions::default(), internal, member }
+        Tenants { blockers: AccessBlockers::default(), exports: Default::default(), receptions: Receptions::default(), internal, member }
     }
     /// An operation of a state document. `None`: of the set that this one has come from; its tenants are here now.
     fn operation(&self, kind: Kind, doc: &RawDoc) -> Result<Option<Operation>> {

@@ -1,7 +1,6 @@
 //! What the primary of a set does that tenants of another one come to, step by step, as `pando_workflows::receive_tenants` orders it.
 
-use super::copy::Copier;
-use super::peer_set::PeerSet;
+use super::copy::{Copier, PeerSet};
 use super::steps::Step;
 use crate::replication::role_changes::RoleChanges;
 use pando_base::{Error, ErrorCode, Result, TenantId, Timestamp, limits};
@@ -37,7 +36,7 @@ pub(crate) async fn run(roles: &RoleChanges, body: &RawDoc) -> Result<DocBuf> {
 async fn with_copier<T>(step: &Step<'_>, work: impl AsyncFnOnce(&Copier<'_>) -> Result<T>) -> Result<T> {
     let donor = PeerSet::parse(step.text("donorConnectionString")?)?;
     let tenant = step.tenant_ids().next().ok_or_else(|| Error::internal("nobody comes"))?;
-    work(&Copier::new(step.roles, step.id, tenant, &donor)).await
+    work(&Copier { roles: step.roles, id: step.id, tenant, donor: &donor }).await
 }
 
 /// A database of one of the tenants that is here.
@@ -83,11 +82,12 @@ async fn follow(step: &Step<'_>) -> Result<DocBuf> {
     let receptions = &step.tenants.receptions;
     let wait = Duration::from_millis(limits::TENANT_MIGRATION_NEWS_MS);
     with_copier(step, async |copier| {
+        let mut upto = start;
         loop {
             let target = receptions.told(&step.id).target;
             // Who is waited for does not wait for news.
             let wait = if target.is_some() { Duration::ZERO } else { wait };
-            let upto = copier.follow(start, wait).await?;
+            upto = copier.follow(upto, wait).await?;
             if target.is_some_and(|target| upto >= target) {
                 return Ok(DocBuf::default());
             }

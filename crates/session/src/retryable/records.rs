@@ -54,6 +54,11 @@ impl SessionsSnapshot {
         let of_writes = self.sessions.iter().filter(|(_, s)| s.outcome.is_none());
         of_writes.map(|(id, s)| (*id, s.number, s.last_op, s.incomplete))
     }
+    /// Sessions whose newest number is of a transaction that has committed: the number, and where its last entry is.
+    pub fn committed(&self) -> impl Iterator<Item = (SessionId, i64, OpTime)> {
+        let committed = self.sessions.iter().filter(|(_, s)| s.outcome == Some(DurableState::Committed));
+        committed.map(|(id, s)| (*id, s.number, s.last_op))
+    }
     /// As documents, made one by one. `image_bytes` counts documents that only retried findAndModify commands need; those
     /// beyond the bound are left out.
     pub fn documents<'a>(

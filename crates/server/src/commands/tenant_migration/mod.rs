@@ -8,6 +8,8 @@
 //! All of them may be sent again, to whoever is primary by then.
 
 pub(in crate::commands) mod abort;
+pub(in crate::commands) mod copy_test;
+pub(in crate::commands) mod donor;
 pub(in crate::commands) mod forget;
 pub(in crate::commands) mod recipient_commit;
 pub(in crate::commands) mod recipient_forget;

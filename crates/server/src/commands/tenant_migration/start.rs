@@ -3,7 +3,7 @@
 
 use super::prelude::*;
 use super::{Migrations, when};
-use crate::tenants::peer_set::PeerSet;
+use crate::tenants::copy::PeerSet;
 use pando_base::{TenantId, Uuid};
 use pando_command::request::missing;
 use pando_tenants::operation::MERGE;

@@ -1,0 +1,71 @@
+//! What the primary of the set that a tenant leaves is asked for by the other set's: the tenant's data as of one time, and what its log says
+//! of the tenant from there on.
+
+pub(in crate::commands) mod entries;
+pub(in crate::commands) mod snapshot;
+
+use super::prelude;
+use super::prelude::*;
+use crate::tenants::Tenants;
+use pando_base::{TenantId, Timestamp, Uuid};
+use pando_command::request::missing;
+use std::sync::Arc;
+
+/// The arguments of these commands; each takes some of them.
+#[derive(Default)]
+struct Args<'a> {
+    migration: Option<Uuid>,
+    tenant: Option<&'a str>,
+    uuid: Option<Uuid>,
+    number: Option<u64>,
+    after: Option<Value<'a>>,
+    skip: usize,
+    max_time_ms: u64,
+}
+
+impl<'a> Args<'a> {
+    fn parse(req: &Request<'a>) -> Result<Args<'a>> {
+        let mut args = Args::default();
+        for arg in req.args(req.name) {
+            match arg.name() {
+                "migrationId" => args.migration = Some(Uuid(arg.uuid()?)),
+                "tenantId" => {
+                    TenantId::parse(arg.str()?)?;
+                    args.tenant = Some(arg.str()?);
+                }
+                "uuid" => args.uuid = Some(Uuid(arg.uuid()?)),
+                "number" => args.number = Some(arg.i64_at_least(1)? as u64),
+                "after" => args.after = Some(arg.value()),
+                "skip" => args.skip = arg.i64_at_least(0)? as usize,
+                "waitMS" => args.max_time_ms = arg.i64_at_least(0)? as u64,
+                _ => return Err(arg.unknown()),
+            }
+        }
+        Ok(args)
+    }
+    fn migration(&self, req: &Request<'_>) -> Result<Uuid> {
+        self.migration.ok_or_else(|| missing(req.name, "migrationId"))
+    }
+    fn tenant(&self, req: &Request<'_>) -> Result<&'a str> {
+        self.tenant.ok_or_else(|| missing(req.name, "tenantId"))
+    }
+    fn after(&self, req: &Request<'_>) -> Result<Timestamp> {
+        match self.after {
+            Some(Value::Timestamp(at)) => Ok(at),
+            _ => Err(missing(req.name, "after")),
+        }
+    }
+}
+
+/// # Errors
+/// 115 on a server without `--serverless`, 10107 on a member that is no primary.
+fn tenants_of<'a>(server: &'a Server, req: &Request<'_>) -> Result<&'a Arc<Tenants>> {
+    let tenants = server.tenants.as_ref().ok_or_else(|| {
+        let text = format!("{} is only supported in serverless mode", req.name);
+        Error::new(ErrorCode::CommandNotSupported, text)
+    })?;
+    if !server.replication.member.is_primary() {
+        return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
+    }
+    Ok(tenants)
+}

@@ -1,0 +1,159 @@
+//! A tenant that comes from another set, as this set's primary takes it over (SV-MIG): everything as of one time of the other set, then what
+//! that set's log says behind it.
+//!
+//! ```text
+//!   clear ─► copy ─► S ─► follow ─► follow ─► …
+//!            ├ collections, with their UUIDs      ├ what sessions have done, noted
+//!            ├ documents as of S                  ├ documents, with the note of progress in one transaction
+//!            └ what sessions have done up to S    └ definitions, and the note of progress behind each
+//! ```
+//! A primary that ends anywhere in `copy` leaves what the next one has to clear. One that ends in `follow` leaves a place to go on from:
+//! `config.tenantMigrationProgress`. Notes of sessions come first, so a statement may be known before its effect is there; nobody asks
+//! for it until all is.
+//!
+//! * [`peer_set`] — who is asked;
+//! * [`progress`] — how far the other set's log is carried out;
+//! * [`follow`] — the log.
+
+pub(crate) mod follow;
+pub(crate) mod peer_set;
+pub(crate) mod progress;
+
+pub(crate) use peer_set::PeerSet;
+
+use crate::replication::role_changes::RoleChanges;
+use pando_access::Uninterrupted;
+use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
+use pando_tenants::CopierDefines;
+
+/// One tenant's way from one set to this one.
+pub(crate) struct Copier<'a> {
+    pub(crate) roles: &'a RoleChanges,
+    /// Of the migration.
+    pub(crate) id: Uuid,
+    pub(crate) tenant: &'a str,
+    pub(crate) donor: &'a PeerSet,
+}
+
+impl Copier<'_> {
+    /// Removes whatever there is of the tenant here, and what is known of progress. May be done again.
+    pub(crate) async fn clear(&self) -> Result<()> {
+        {
+            let _defines = self.defines()?;
+            self.roles.maintenance.drop_tenant(self.tenant).await?;
+        }
+        self.forget_progress().await
+    }
+    /// Everything of the tenant as of one time of the donor, with what sessions have done by then. Returns that time. What is there of the
+    /// tenant already has to be cleared before.
+    ///
+    /// # Errors
+    /// 94 where the donor does not hold that time still any more: it has another primary. Whoever copies begins anew then, as behind
+    /// every other error.
+    pub(crate) async fn copy(&self) -> Result<Timestamp> {
+        let first = self.ask("_tenantSnapshot", |b| _ = b.str("tenantId", self.tenant)).await?;
+        let at = timestamp_at(&first, "at")?;
+        let mut page = first;
+        loop {
+            let collections = documents_at(&page, "collections");
+            for coll in &collections {
+                self.copy_collection(&Told::parse(coll)?).await?;
+            }
+            let last = collections.last().filter(|_| is_set(&page, "more"));
+            let Some(last) = last.and_then(|coll| coll.get("ns")?.as_str()) else { break };
+            page = self.ask("_tenantCollections", |b| _ = b.str("after", last)).await?;
+        }
+        self.copy_sessions().await?;
+        // It is let go by itself otherwise.
+        let _ = self.ask("_tenantSnapshotEnd", |_| ()).await;
+        Ok(at)
+    }
+    async fn copy_collection(&self, told: &Told<'_>) -> Result<()> {
+        let maintenance = &self.roles.maintenance;
+        {
+            let _defines = self.defines()?;
+            maintenance.create_told(&told.ns, told.uuid, told.options, &told.indexes).await?;
+        }
+        let mut after: Option<DocBuf> = None;
+        loop {
+            let reply = self
+                .ask("_tenantDocuments", |b| {
+                    b.uuid("uuid", &told.uuid.0);
+                    if let Some(place) = &after {
+                        b.raw_doc("after", place);
+                    }
+                })
+                .await?;
+            let docs = documents_at(&reply, "docs");
+            maintenance.insert_told(&Uninterrupted, &told.ns, told.uuid, &docs).await?;
+            after = reply.get("after").and_then(|v| v.as_doc().map(RawDoc::to_buf));
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+    async fn copy_sessions(&self) -> Result<()> {
+        for number in 1.. {
+            let reply = self.ask("_tenantSessions", |b| _ = b.i64("number", number)).await?;
+            self.roles.sessions.take_moved(&Uninterrupted, &documents_at(&reply, "entries")).await?;
+            if !is_set(&reply, "more") {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whoever is asked whether a definition may be knows it by this.
+    fn defines(&self) -> Result<CopierDefines<'_>> {
+        let tenants = self.roles.tenants.as_ref();
+        let tenants = tenants.ok_or_else(|| Error::internal("a tenant's copy without --serverless"))?;
+        Ok(tenants.blockers.copier_defines(self.tenant))
+    }
+    async fn ask(&self, command: &str, args: impl FnOnce(&mut DocBuilder)) -> Result<DocBuf> {
+        let mut b = DocBuilder::new();
+        b.i32(command, 1).uuid("migrationId", &self.id.0);
+        args(&mut b);
+        b.str("$db", "admin");
+        self.donor.call(self.roles, &b.finish()).await
+    }
+}
+
+/// A collection as the donor tells of it.
+struct Told<'a> {
+    ns: Namespace,
+    uuid: Uuid,
+    options: &'a RawDoc,
+    indexes: Vec<&'a RawDoc>,
+}
+
+impl<'a> Told<'a> {
+    fn parse(doc: &'a RawDoc) -> Result<Told<'a>> {
+        let wrong = || Error::bad_value(format!("not a collection: {doc}"));
+        let uuid = match doc.get("uuid") {
+            Some(Value::Binary { bytes, .. }) => Uuid::from_slice(bytes),
+            _ => None,
+        };
+        let indexes = doc.get("indexes").and_then(|v| v.as_array()).ok_or_else(wrong)?;
+        Ok(Told {
+            ns: Namespace::parse(doc.get("ns").and_then(|v| v.as_str()).ok_or_else(wrong)?)?,
+            uuid: uuid.ok_or_else(wrong)?,
+            options: doc.get("options").and_then(|v| v.as_doc()).ok_or_else(wrong)?,
+            indexes: indexes.iter().filter_map(|e| e.value().as_doc()).collect(),
+        })
+    }
+}
+
+fn documents_at(reply: &RawDoc, name: &str) -> Vec<DocBuf> {
+    let list = reply.get(name).and_then(|v| v.as_array());
+    list.into_iter().flatten().filter_map(|e| e.value().as_doc().map(RawDoc::to_buf)).collect()
+}
+fn is_set(reply: &RawDoc, name: &str) -> bool {
+    reply.get(name).is_some_and(|v| v.is_truthy())
+}
+fn timestamp_at(reply: &RawDoc, name: &str) -> Result<Timestamp> {
+    match reply.get(name) {
+        Some(Value::Timestamp(at)) => Ok(at),
+        _ => Err(Error::bad_value(format!("the donor's reply has no timestamp '{name}'"))),
+    }
+}
