@@ -5,6 +5,7 @@ use pando_base::panics::poisoned;
 use pando_base::{HashMap, Timestamp, Uuid};
 use pando_env::sync::Notify;
 use std::sync::{Mutex, MutexGuard};
+use std::task::Poll;
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Told {
@@ -31,9 +32,15 @@ impl Receptions {
     pub(crate) fn told(&self, id: &Uuid) -> Told {
         self.lock().get(id).copied().unwrap_or_default()
     }
-    /// Returns when something was told since `seen`.
-    pub(crate) async fn changed(&self, seen: u64) {
-        self.changed.changed(seen).await;
+    /// Carries on until something more is told; `None` then.
+    pub(crate) async fn until_told<T>(&self, seen: u64, work: impl Future<Output = T> + Send) -> Option<T> {
+        let mut work = std::pin::pin!(work);
+        let mut told = std::pin::pin!(self.changed.changed(seen));
+        std::future::poll_fn(move |cx| match work.as_mut().poll(cx) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending => told.as_mut().poll(cx).map(|_| None),
+        })
+        .await
     }
     pub(crate) fn version(&self) -> u64 {
         self.changed.version()

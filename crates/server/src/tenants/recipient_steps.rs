@@ -84,10 +84,16 @@ async fn follow(step: &Step<'_>) -> Result<DocBuf> {
     with_copier(step, async |copier| {
         let mut upto = start;
         loop {
+            let seen = receptions.version();
             let target = receptions.told(&step.id).target;
-            // Who is waited for does not wait for news.
-            let wait = if target.is_some() { Duration::ZERO } else { wait };
-            upto = copier.follow(upto, wait).await?;
+            upto = match target {
+                Some(_) => copier.follow(upto, Duration::ZERO).await?,
+                // What is cut off is fetched again: how far it came is noted with what it did.
+                None => match receptions.until_told(seen, copier.follow(upto, wait)).await {
+                    Some(done) => done?,
+                    None => continue,
+                },
+            };
             if target.is_some_and(|target| upto >= target) {
                 return Ok(DocBuf::default());
             }
