@@ -8,7 +8,7 @@ use crate::spec::Flags;
 use crate::versions::Versions;
 use pando_audit::originator;
 use pando_base::patience::Operation;
-use pando_base::{Error, ErrorCode, OpTime, Result};
+use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp};
 use pando_bson::RawDoc;
 use pando_env::Env;
 use pando_env::op_locks::{self, OpLocks};
@@ -33,6 +33,9 @@ pub struct OpCtx {
     state: Mutex<OpState>,
     attached: OnceLock<Arc<dyn Any + Send + Sync>>,
     change_stream: AtomicBool,
+    /// Where a change stream stood when its batch began, and whether the batch has events.
+    stream_from: AtomicU64,
+    stream_tells: AtomicBool,
     writes: AtomicBool,
     close: AtomicBool,
     /// The collection that a router's versions speak of.
@@ -179,6 +182,8 @@ impl OpCtx {
             state: Mutex::default(),
             attached: OnceLock::new(),
             change_stream: AtomicBool::new(false),
+            stream_from: AtomicU64::new(0),
+            stream_tells: AtomicBool::new(false),
             writes: AtomicBool::new(flags.has(Flags::WRITE)),
             close: AtomicBool::new(false),
             target,
@@ -378,6 +383,15 @@ impl OpCtx {
             )),
             None => Ok(()),
         }
+    }
+    /// A batch of a change stream begins behind `at`, or goes on; `tells`: there are events in it.
+    pub fn note_stream(&self, at: Timestamp, tells: bool) {
+        let _ = self.stream_from.compare_exchange(0, at.0, Relaxed, Relaxed);
+        self.stream_tells.fetch_or(tells, Relaxed);
+    }
+    /// Whoever reads this stream has everything up to `at`, and is told of nothing now: to be told to go on elsewhere loses nothing.
+    pub fn stream_has_all(&self, at: Timestamp) -> bool {
+        self.stream_from.load(Relaxed) >= at.0 && !self.stream_tells.load(Relaxed)
     }
     pub fn is_change_stream(&self) -> bool {
         self.change_stream.load(Relaxed)

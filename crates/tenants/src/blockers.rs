@@ -140,19 +140,33 @@ struct Blocker {
     access: Access,
     /// There is nothing to be read as of a time before that one, whatever else becomes of the tenant.
     before: Timestamp,
+    /// The log here begins behind that time, as far as the tenant is concerned.
+    log_from: Timestamp,
+    /// The log here ends at that time, and goes on elsewhere from it.
+    log_upto: Option<Timestamp>,
 }
 
 impl Blocker {
-    fn new(operation: Uuid, access: Access) -> Blocker {
+    fn new(operation: &Operation, access: Access) -> Blocker {
+        let log_from = match operation.phase {
+            Phase::Owns { block, .. } => block,
+            _ => Timestamp(0),
+        };
         let before = match access {
             Access::NoReadsBefore(before) => before,
             _ => Timestamp(0),
         };
-        Blocker { operation, access, before }
+        // A set that has split off has the whole log.
+        let log_upto = match operation.phase {
+            Phase::Committed { block, .. } if operation.kind == Kind::Donor => Some(block),
+            _ => None,
+        };
+        Blocker { operation: operation.id, access, before, log_from, log_upto }
     }
     fn with(self, other: Blocker) -> Blocker {
         let counts = if other.access.outweighs(self.access) { other } else { self };
-        Blocker { before: self.before.max(other.before), ..counts }
+        let (before, log_from) = (self.before.max(other.before), self.log_from.max(other.log_from));
+        Blocker { before, log_from, ..counts }
     }
 }
 
@@ -213,14 +227,14 @@ impl AccessBlockers {
         for (id, operation) in &known.operations {
             let early = known.early.contains(id) && !broken(Mutant::EarlyNotShown);
             let Some(access) = operation.access(early, known.committed) else { continue };
-            let blocker = Blocker::new(*id, access);
+            let blocker = Blocker::new(operation, access);
             for tenant in operation.tenants.iter().filter_map(|t| TenantId::parse(t).ok()) {
                 table.add(tenant, blocker);
             }
             // Nobody would copy what comes into being now.
             let others = operation.access(true, known.committed).filter(|_| operation.all);
             if let Some(access) = others.filter(|_| !broken(Mutant::NewTenantsPass)) {
-                let blocker = Blocker::new(*id, access);
+                let blocker = Blocker::new(operation, access);
                 table.others = Some(table.others.map_or(blocker, |kept| kept.with(blocker)));
             }
         }
@@ -412,6 +426,15 @@ impl AccessBlockers {
             }
             _ => Ok(()),
         }
+    }
+    /// Of a change stream that begins at `from`: whether the log here has everything behind that.
+    pub fn has_log_from(&self, db: &str, from: Timestamp) -> bool {
+        self.blocker(db).is_none_or(|(_, blocker)| from >= blocker.log_from) || broken(Mutant::OldStreamsPass)
+    }
+    /// Where the tenant is elsewhere: the time up to which its log is here only.
+    pub fn log_ends_at(&self, db: &str) -> Option<Timestamp> {
+        let (_, blocker) = self.blocker(db)?;
+        blocker.log_upto.filter(|_| blocker.access == Access::Moved)
     }
     /// Whether the tenant of a database is elsewhere.
     pub fn is_moved(&self, db: &str) -> bool {

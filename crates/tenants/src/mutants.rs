@@ -39,6 +39,8 @@ pub enum Mutant {
     OwnsBeforeMajority,
     /// The recipient answers for times when it had nothing of the tenant.
     OldReadsPass,
+    /// The recipient goes on with change streams whose events it has not.
+    OldStreamsPass,
     /// A tenant comes back while clients are told that it is elsewhere.
     BackTooEarly,
     /// A set that is merged goes on taking new tenants.
@@ -65,6 +67,7 @@ impl Mutant {
         Mutant::AnswersBeforeDecision,
         Mutant::OwnsBeforeMajority,
         Mutant::OldReadsPass,
+        Mutant::OldStreamsPass,
         Mutant::BackTooEarly,
         Mutant::NewTenantsPass,
     ];

@@ -58,9 +58,10 @@ pub enum Phase {
     Received {
         before: Timestamp,
     },
-    /// Of a recipient: the tenants are its own.
+    /// Of a recipient: the tenants are its own. Its log has what happened to them behind `block`, a time of the donor's.
     Owns {
         before: Timestamp,
+        block: Timestamp,
     },
 }
 
@@ -149,12 +150,12 @@ fn giving(kind: Kind, state: &str, block: Option<Timestamp>, decided: Option<OpT
     }
 }
 /// Of a set that takes them.
-fn taking(state: &str, before: Option<Timestamp>) -> Option<Phase> {
+fn taking(state: &str, block: Option<Timestamp>, before: Option<Timestamp>) -> Option<Phase> {
     match (state, before) {
         ("uninitialized", None) => Some(Phase::Begun),
         ("started" | "consistent", None) => Some(Phase::Receiving { aborted: false }),
         ("consistent", Some(before)) => Some(Phase::Received { before }),
-        ("committed", Some(before)) => Some(Phase::Owns { before }),
+        ("committed", Some(before)) => Some(Phase::Owns { before, block: block? }),
         ("aborted", _) => Some(Phase::Receiving { aborted: true }),
         _ => None,
     }
@@ -172,9 +173,10 @@ impl Operation {
             _ => None,
         };
         let state = text("state").unwrap_or_default();
+        let block = timestamp_at(doc, "blockTimestamp");
         let phase = match kind.takes() {
-            true => taking(state, timestamp_at(doc, "rejectReadsBeforeTimestamp")),
-            false => giving(kind, state, timestamp_at(doc, "blockTimestamp"), decided),
+            true => taking(state, block, timestamp_at(doc, "rejectReadsBeforeTimestamp")),
+            false => giving(kind, state, block, decided),
         };
         let other = if kind.takes() { "donorSetName" } else { "recipientSetName" };
         Ok(Operation {
@@ -211,7 +213,7 @@ impl Operation {
                 block == kept && !next.expires
             }
             (Receiving { aborted: false }, Received { .. } | Receiving { aborted: true }) => !next.expires,
-            (Received { before }, Owns { before: kept }) => before == kept && !next.expires,
+            (Received { before }, Owns { before: kept, .. }) => before == kept && !next.expires,
             (Received { .. }, Receiving { aborted: true }) => !next.expires,
             _ => broken(Mutant::AnyStepIsLegal),
         };
@@ -262,10 +264,10 @@ impl Operation {
             }
             Phase::Received { .. } => Some(Access::Arrives),
             // A member that has the document and does not know yet how far the majority is could show half of what was copied.
-            Phase::Owns { before } if before > committed && !broken(Mutant::OwnsBeforeMajority) => {
+            Phase::Owns { before, .. } if before > committed && !broken(Mutant::OwnsBeforeMajority) => {
                 Some(Access::Arrives)
             }
-            Phase::Owns { before } => Some(Access::NoReadsBefore(before)),
+            Phase::Owns { before, .. } => Some(Access::NoReadsBefore(before)),
         }
     }
 }

@@ -343,17 +343,18 @@ fn a_tenant_that_comes() {
     assert_eq!(here(&b), "rw++", "the donor may abort it still");
     let mut waits = pin!(b.decided("acme", false));
     assert!(now(waits.as_mut()).is_none());
-    b.follow(recipient("committed", &[("rejectReadsBeforeTimestamp", 5)]), true);
+    b.follow(recipient("committed", &[("rejectReadsBeforeTimestamp", 5), ("blockTimestamp", 4)]), true);
     assert_eq!(here(&b), "rw++", "a majority may not have all of it, for all that is known");
     b.commit_point(OpTime::new(at(5), 1));
     assert_eq!(here(&b), "++r+");
+    assert!(b.has_log_from("acme_db", at(4)) && !b.has_log_from("acme_db", at(3)));
     assert!(matches!(now(waits), Some(Decision::Arrived)));
     // It leaves again at once: what it had not here it still has not.
     let leaving = Operation { id: Uuid([2; 16]), ..state(Kind::Donor, "data sync", &[]) };
     b.follow(leaving, true);
     assert_eq!(here(&b), "++r+");
     b.remove(&Uuid([2; 16]));
-    b.follow(recipient("committed", &[("rejectReadsBeforeTimestamp", 5), ("expireAt", 1)]), true);
+    b.follow(recipient("committed", &[("rejectReadsBeforeTimestamp", 5), ("blockTimestamp", 4), ("expireAt", 1)]), true);
     assert_eq!(here(&b), "++r+", "until the document goes");
     b.remove(&id());
     assert_eq!(here(&b), "++++");
@@ -376,6 +377,8 @@ fn a_tenant_comes_back_when_it_is_forgotten() {
     let b = AccessBlockers::default();
     let decided = [("blockTimestamp", 4), ("commitOrAbortOpTime", 5), ("expireAt", 1)];
     b.rebuild(vec![state(Kind::Donor, "committed", &decided)]);
+    assert_eq!(b.log_ends_at("acme_db"), Some(at(4)));
+    assert_eq!(b.log_ends_at("other_db"), None);
     let back = Operation { id: Uuid([2; 16]), ..state(Kind::Recipient, "uninitialized", &[]) };
     assert_eq!(b.reserve(&back).map_err(|e| e.code), Err(ErrorCode::ConflictingOperationInProgress));
     b.rebuild(vec![state(Kind::Donor, "aborted", &decided)]);
@@ -408,7 +411,7 @@ fn documents_of_migrations_go_on_step_by_step() {
     let decided = [("blockTimestamp", 5), ("commitOrAbortOpTime", 6)];
     let gives = |text: &str, fields: &[(&str, u64)]| state(Kind::Donor, text, fields);
     let takes = |text: &str, fields: &[(&str, u64)]| state(Kind::Recipient, text, fields);
-    let before = [("rejectReadsBeforeTimestamp", 5)];
+    let before = [("rejectReadsBeforeTimestamp", 5), ("blockTimestamp", 4)];
     let table = |all: &[Operation]| -> Vec<String> {
         let row = |from: &Operation| all.iter().map(|to| if from.may_become(to) { '+' } else { '-' }).collect();
         all.iter().map(row).collect()
@@ -432,7 +435,7 @@ fn documents_of_migrations_go_on_step_by_step() {
         takes("aborted", &[("expireAt", 1)]),
     ];
     assert_eq!(table(&recipient), ["++--+-", "-++-+-", "--+++-", "---+--", "----++", "-----+"]);
-    let late = takes("committed", &[("rejectReadsBeforeTimestamp", 6)]);
+    let late = takes("committed", &[("rejectReadsBeforeTimestamp", 6), ("blockTimestamp", 4)]);
     assert!(!recipient[2].may_become(&late));
 }
 

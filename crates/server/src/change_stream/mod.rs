@@ -101,7 +101,7 @@ impl Input for Events<'_> {
     }
 }
 
-pub(super) fn history_lost() -> Error {
+pub(crate) fn history_lost() -> Error {
     Error::new(
         ErrorCode::ChangeStreamHistoryLost,
         "Resume of change stream was not possible, as the resume point may no longer be in the oplog.",
@@ -221,6 +221,7 @@ impl ChangeStream {
         if !self.read.is_zero() && self.streams.storage.log().first() > self.read {
             return Err(history_lost());
         }
+        ctx.note_stream(self.position.time, false);
         self.tail.refresh_to(self.streams.replication.committed());
         while !batch.is_full() && !self.invalidated {
             let next = match self.stash.take() {
@@ -233,6 +234,7 @@ impl ChangeStream {
                 break;
             }
             batch.push(row.bytes());
+            ctx.note_stream(self.position.time, true);
             self.position = given.token;
             self.invalidated = given.ends;
         }

@@ -104,11 +104,11 @@ async fn follow(step: &Step<'_>) -> Result<DocBuf> {
 /// Everything is on a majority, and this set's clock is ahead of whatever the donor's clients know.
 async fn mark(step: &Step<'_>) -> Result<DocBuf> {
     let replication = &step.roles.replication;
-    if let Some(target) = step.tenants.receptions.told(&step.id).target {
-        replication.advance_cluster_time(target, None)?;
-    }
+    let target = step.tenants.receptions.told(&step.id).target;
+    let target = target.ok_or_else(|| Error::internal("a tenant has come, and nobody said how far"))?;
+    replication.advance_cluster_time(target, None)?;
     let at = replication.write_noop("tenants have come from another set")?;
     replication.await_majority(at).await?;
     let before: Timestamp = at.ts;
-    Ok(doc! { "rejectReadsBeforeTimestamp": before }.to_raw())
+    Ok(doc! { "rejectReadsBeforeTimestamp": before, "blockTimestamp": target }.to_raw())
 }

@@ -1,9 +1,11 @@
 //! Reads of a tenant that is being moved (SV-MTAB-3, 4, 6), and what becomes of whoever was turned away.
 
 use super::Tenants;
+use crate::change_stream::history_lost;
 use pando_base::{Error, ErrorCode, Result, TenantId, Timestamp};
 use pando_command::{Flags, OpCtx, ReadLevel, Request};
 use pando_env::BoxFuture;
+use pando_query::change_stream::{Spec, Start};
 use pando_tenants::{Decision, Reading, blockers};
 
 /// Commands that look at a tenant's data. What has read already may be read to its end.
@@ -11,13 +13,12 @@ fn looks_at_data(name: &str, flags: Flags) -> bool {
     flags.any(Flags::READ | Flags::WRITE) && !matches!(name, "getMore" | "killCursors")
 }
 
-/// An `aggregate` that opens a change stream at the present.
-fn opens_stream_now(req: &Request<'_>) -> bool {
+/// Where the change stream begins that an `aggregate` opens. What cannot be read is told by the command itself.
+fn stream_start(req: &Request<'_>) -> Option<Start> {
     let pipeline = req.body.get("pipeline").and_then(|v| v.as_array());
     let first = pipeline.and_then(|stages| stages.first()).and_then(|stage| stage.value().as_doc());
-    let spec = first.and_then(|stage| stage.get("$changeStream")).and_then(|v| v.as_doc());
-    let resumes = ["resumeAfter", "startAfter", "startAtOperationTime"];
-    spec.is_some_and(|spec| resumes.iter().all(|name| spec.elem(name).is_none()))
+    let spec = first.and_then(|stage| stage.get("$changeStream")).and_then(|v| v.as_doc())?;
+    Spec::parse(spec).ok().map(|spec| spec.start)
 }
 
 impl Tenants {
@@ -44,13 +45,19 @@ impl Tenants {
         }
         // A stream that begins now must not begin here if it has to go on elsewhere.
         let at = rc.after_cluster_time.max(rc.at_cluster_time);
-        let at = at.or_else(|| opens_stream_now(req).then_some(Timestamp(u64::MAX)));
+        let stream = (req.name == "aggregate").then(|| stream_start(req)).flatten();
+        let at = at.or_else(|| matches!(stream, Some(Start::Now)).then_some(Timestamp(u64::MAX)));
+        let from = stream.and_then(|start| match start {
+            Start::Now => None,
+            Start::At(at) => Some(at),
+            Start::After(token) => Some(token.time),
+        });
         Some(Box::pin(async move {
             loop {
                 match self.blockers.read(&ctx.db, at) {
-                    Reading::Goes => {
-                        return history.map_or(Ok(()), |at| self.blockers.check_history(&ctx.db, at));
-                    }
+                    Reading::Goes => return self.check_times(&ctx.db, history, from),
+                    // Events of before are in the log of this set only.
+                    Reading::Refused(_) if self.ends_behind(&ctx.db, from) => return Ok(()),
                     Reading::Refused(e) => return Err(e),
                     Reading::Waits => match ctx.interruptible(self.blockers.decided(tenant, false)).await? {
                         Decision::Committed(e) => return Err(e),
@@ -61,6 +68,21 @@ impl Tenants {
             }
         }))
     }
+    /// A set that a tenant has come to has none of its history.
+    fn check_times(&self, db: &str, history: Option<Timestamp>, from: Option<Timestamp>) -> Result<()> {
+        if let Some(at) = history {
+            self.blockers.check_history(db, at)?;
+        }
+        match from.is_none_or(|from| self.blockers.has_log_from(db, from)) {
+            true => Ok(()),
+            false => Err(history_lost()),
+        }
+    }
+    /// Whether a change stream from there on has something to tell still before it goes on elsewhere.
+    fn ends_behind(&self, db: &str, from: Option<Timestamp>) -> bool {
+        let end = self.blockers.log_ends_at(db);
+        from.zip(end).is_some_and(|(from, end)| from < end)
+    }
     /// Behind a command: a linearizable read of what is elsewhere by now does not hold, and a stream goes on there.
     pub(crate) fn check_afterwards(&self, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
         if !self.blockers.any() || ctx.client.is_internal() {
@@ -70,6 +92,10 @@ impl Tenants {
             return Err(self.blockers.moved());
         }
         if req.name == "getMore" && ctx.is_change_stream() && self.blockers.is_moved(&ctx.db) {
+            // Where the new owner has no log of before, everything is read here first.
+            if self.blockers.log_ends_at(&ctx.db).is_some_and(|end| !ctx.stream_has_all(end)) {
+                return Ok(());
+            }
             let text = "the change stream goes on at the new owner of this tenant";
             return Err(Error::new(ErrorCode::ResumeTenantChangeStream, text));
         }

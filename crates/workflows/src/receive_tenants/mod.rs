@@ -38,7 +38,8 @@ pub const CLEAR: &str = "clearTenants";
 pub const COPY: &str = "copyTenants";
 /// With `startApplyingDonorTimestamp`: carries the donor's entries out until it has as many as it was told to have.
 pub const FOLLOW: &str = "followDonor";
-/// ─► `{rejectReadsBeforeTimestamp}`: a time of this set behind all that was carried out, which a majority has.
+/// ─► `{rejectReadsBeforeTimestamp, blockTimestamp}`: a time of this set behind all that was carried out, which a majority has; and the donor's up to
+/// which that is.
 pub const MARK: &str = "markReception";
 /// ─► `{committed, forgotten}`: what this node was told of the decision.
 pub const HEAR: &str = "hearDecision";
@@ -90,6 +91,8 @@ pub struct ReceiveTenants {
     start: Option<Timestamp>,
     /// This set's, behind everything that was carried out.
     before: Option<Timestamp>,
+    /// The donor's, up to which everything was.
+    block: Option<Timestamp>,
     /// Something of the tenants may lie here that was copied.
     copied: bool,
     why: Option<(ErrorCode, String)>,
@@ -176,10 +179,9 @@ impl ReceiveTenants {
     /// 2 for a document that no reception has left.
     pub fn of(state: &RawDoc) -> Result<ReceiveTenants> {
         let truthy = |name: &str| state.get(name).is_some_and(|v| v.is_truthy());
-        let (start, before) = (
-            timestamp_at(state, "startApplyingDonorTimestamp"),
-            timestamp_at(state, "rejectReadsBeforeTimestamp"),
-        );
+        let time = |name: &str| timestamp_at(state, name);
+        let (start, block) = (time("startApplyingDonorTimestamp"), time("blockTimestamp"));
+        let before = time("rejectReadsBeforeTimestamp").filter(|_| block.is_some());
         let phase = match (state.get("state").and_then(|v| v.as_str()), start, before) {
             (Some("uninitialized"), None, None) => Phase::Begin,
             (Some("started"), None, None) if truthy("copied") => Phase::Copying,
@@ -211,6 +213,7 @@ impl ReceiveTenants {
             step: Step::Idle,
             start,
             before,
+            block,
             copied: truthy("copied"),
             why,
             expire_at,
@@ -308,6 +311,7 @@ impl ReceiveTenants {
             Step::Following => self.own(Step::Marking, MARK, Retry::Always, out),
             Step::Marking => {
                 self.before = timestamp_at(reply, "rejectReadsBeforeTimestamp");
+                self.block = timestamp_at(reply, "blockTimestamp");
                 self.begin_phase(Phase::Received, out);
             }
             Step::Hearing if is("committed") && self.phase == Phase::Received => {
@@ -419,6 +423,9 @@ impl Workflow for ReceiveTenants {
         if let Some(at) = self.before {
             b.timestamp("rejectReadsBeforeTimestamp", at);
         }
+        if let Some(at) = self.block {
+            b.timestamp("blockTimestamp", at);
+        }
         if let (Some((code, text)), Phase::Aborted) = (&self.why, self.phase) {
             b.doc("abortReason", |d| _ = d.i32("code", code.0).str("errmsg", text));
         }
@@ -428,7 +435,7 @@ impl Workflow for ReceiveTenants {
         Some(b.finish())
     }
     fn check(&self) {
-        assert!(self.before.is_some() || !matches!(self.phase, Phase::Received | Phase::Committed));
+        assert!(self.before.is_some() && self.block.is_some() || !matches!(self.phase, Phase::Received | Phase::Committed));
         assert!(self.phase != Phase::Committed || self.why.is_none(), "committed, with a reason why not");
         assert!(self.copied || self.phase < Phase::Copying || self.phase >= Phase::Aborted);
     }

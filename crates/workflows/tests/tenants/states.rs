@@ -65,15 +65,16 @@ fn a_donor_says_what_its_state_needs_and_nothing_else() {
 
 #[test]
 fn a_recipient_says_what_its_state_needs_and_nothing_else() {
-    let (start, before) = ("startApplyingDonorTimestamp", "rejectReadsBeforeTimestamp");
+    let (start, before, block) =
+        ("startApplyingDonorTimestamp", "rejectReadsBeforeTimestamp", "blockTimestamp");
     let good: &[(&str, &[&str], Progress)] = &[
         ("uninitialized", &[], Progress::Copies),
         ("started", &[], Progress::Copies),
         ("started", &["copied"], Progress::Copies),
         ("consistent", &["copied", start], Progress::Consistent),
-        ("consistent", &["copied", start, before], Progress::Received),
-        ("committed", &["copied", start, before], Progress::Committed),
-        ("committed", &["copied", start, before, "expireAt"], Progress::Committed),
+        ("consistent", &["copied", start, before, block], Progress::Received),
+        ("committed", &["copied", start, before, block], Progress::Committed),
+        ("committed", &["copied", start, before, block, "expireAt"], Progress::Committed),
         ("aborted", &["abortReason"], Progress::Aborted),
         ("aborted", &["copied", start, "abortReason", "expireAt"], Progress::Aborted),
     ];
@@ -92,7 +93,8 @@ fn a_recipient_says_what_its_state_needs_and_nothing_else() {
         ("consistent", &[before]),
         ("consistent", &[start, "expireAt"]),
         ("committed", &[start]),
-        ("committed", &[start, before, "abortReason"]),
+        ("committed", &[start, before]),
+        ("committed", &[start, before, block, "abortReason"]),
         ("aborted", &[]),
     ];
     for (state, fields) in bad {

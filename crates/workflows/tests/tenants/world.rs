@@ -361,7 +361,10 @@ impl World {
             }
             MARK => {
                 side.majority = side.kept.clone();
-                reply(|b| _ = b.timestamp("rejectReadsBeforeTimestamp", Timestamp::new(55, 1)))
+                reply(|b| {
+                    b.timestamp("rejectReadsBeforeTimestamp", Timestamp::new(55, 1));
+                    b.timestamp("blockTimestamp", Timestamp::new(50, 1));
+                })
             }
             HEAR => {
                 let memory = side.memory;

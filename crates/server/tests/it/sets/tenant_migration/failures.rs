@@ -19,7 +19,7 @@ async fn ends_before(of: usize, n: usize, kill: bool) -> bool {
     };
     let mut hangs = false;
     for _ in 0..150 {
-        hangs = two.set.entered(p) > before + n as i64;
+        hangs = two.set.entered(p) > before;
         if hangs {
             break;
         }
@@ -111,7 +111,7 @@ async fn called_off_at(n: usize) -> Option<bool> {
     };
     let mut hangs = false;
     for _ in 0..150 {
-        hangs = two.set.entered(p) > before + n as i64;
+        hangs = two.set.entered(p) > before;
         if hangs {
             break;
         }

@@ -3,6 +3,7 @@
 mod commands;
 mod failures;
 mod moves;
+mod streams;
 
 use crate::sets::words::*;
 use pando_bson::{Binary, Bson, Document, doc};
