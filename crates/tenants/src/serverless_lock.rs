@@ -5,7 +5,7 @@
 //! Documents outlive offices, and so does the lock.
 
 use crate::mutants::{Mutant, broken};
-use crate::operation::{Operation, Phase};
+use crate::operation::{Kind, Operation, Phase};
 use pando_base::{Error, ErrorCode, Result};
 use std::collections::BTreeSet;
 
@@ -36,8 +36,10 @@ pub fn may_begin(operation: &Operation, others: &[Operation]) -> Result<()> {
         return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
     }
     for other in under_way() {
-        let any = operation.all || other.all;
+        let any = operation.all || other.all || kind == Kind::MergeRecipient;
         let shared = other.tenants.iter().find(|tenant| any || own.contains(tenant));
+        // Members take in the files of one set at a time; and whoever is merged gives all away, also where that is nothing.
+        let shared = shared.map(String::as_str).or(any.then_some("(any)"));
         if let Some(tenant) = shared.filter(|_| !broken(Mutant::TenantsShared)) {
             let text = format!("tenant {tenant} is part of a {} already: {}", kind.text(), other.id);
             return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));

@@ -4,7 +4,7 @@ use super::copy::PeerSet;
 use super::steps::Step;
 use crate::replication::role_changes::RoleChanges;
 use pando_base::{Error, ErrorCode, Result, TenantId};
-use pando_bson::{DocBuf, DocBuilder};
+use pando_bson::{DocBuf, DocBuilder, doc};
 use pando_command::Param;
 use pando_tenants::{Kind, Operation};
 use pando_workflows::{donate_tenants, shard_split};
@@ -16,6 +16,7 @@ pub(crate) async fn run(roles: &RoleChanges, body: &pando_bson::RawDoc) -> Resul
     let step = Step::new(roles, body, "tenant migration")?;
     match step.name() {
         donate_tenants::VALIDATE => validate(&step),
+        donate_tenants::LIMIT => Ok(doc! { "timeoutMs": blocking_limit(&step) }.to_raw()),
         donate_tenants::DISCARD => discard(&step).await,
         shard_split::ABORT_BUILDS => {
             check_no_new_tenants(&step)?;
@@ -25,6 +26,9 @@ pub(crate) async fn run(roles: &RoleChanges, body: &pando_bson::RawDoc) -> Resul
     }
 }
 
+fn blocking_limit(step: &Step<'_>) -> i64 {
+    step.roles.instance.params.int(Param::tenantMigrationBlockingStateTimeoutMS)
+}
 /// The tenants that this set has.
 fn tenants_here(step: &Step<'_>) -> BTreeSet<String> {
     let all = step.roles.maintenance.databases();
@@ -50,10 +54,9 @@ fn validate(step: &Step<'_>) -> Result<DocBuf> {
     let mut b = DocBuilder::new();
     b.elems_of(step.body).uuid("_id", &step.id.0).str("state", "uninitialized");
     let operation = Operation { tenants, ..Operation::parse(Kind::Donor, &b.finish())? };
-    // In a life that goes on behind the first document it has them already.
     step.tenants.blockers.reserve(&operation)?;
     let mut b = DocBuilder::new();
-    b.i64("timeoutMs", step.roles.instance.params.int(Param::tenantMigrationBlockingStateTimeoutMS));
+    b.i64("timeoutMs", blocking_limit(step));
     if let Some(all) = all {
         b.array("tenantIds", |list| all.iter().for_each(|tenant| _ = list.str(tenant)));
     }

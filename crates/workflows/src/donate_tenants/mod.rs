@@ -28,8 +28,10 @@ pub const SERVICE: &str = "TenantMigrationDonorService";
 
 /// Steps of this node besides those that a shard split has, all `{<step>: 1, migrationId, tenantIds, …}`.
 ///
-/// Whether this can be done. ─► `{timeoutMs}`: how long tenants may be blocked.
+/// Whether this can be done. ─► `{timeoutMs}`: how long tenants may be blocked; of a merge `tenantIds` as well, those that there are.
 pub const VALIDATE: &str = "validateTenantMigration";
+/// ─► `{timeoutMs}`
+pub const LIMIT: &str = "lookAtBlockingLimit";
 /// What is elsewhere now is not kept here.
 pub const DISCARD: &str = "discardTenants";
 
@@ -300,7 +302,7 @@ impl DonateTenants {
             Phase::Sync => self.sync(out),
             Phase::Blocking if self.limit_ms == 0 => {
                 // How long it may take is not known in this life yet.
-                self.own(Step::Validating, VALIDATE, Retry::Always, out);
+                self.own(Step::Validating, LIMIT, Retry::Always, out);
             }
             Phase::Blocking => self.catch_up(out),
             Phase::Committed | Phase::Aborted if self.expire_at.is_none() => self.tell_decision(out),

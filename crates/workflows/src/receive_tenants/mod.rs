@@ -168,10 +168,21 @@ pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
     Ok(Box::new(ReceiveTenants::of(state)?))
 }
 
-/// Whether the same may work when it is tried later: the network, an election over there, a time that is not kept any more.
+/// Whether the same may work when it is tried later: the network, an election over there, a member that is busy or away.
 fn may_come_right(why: &Error) -> bool {
-    matches!(why.code, ErrorCode::FailedToSatisfyReadPreference | ErrorCode::SnapshotTooOld)
-        || why.code.is(class::RETRIABLE | class::RECOVERING)
+    why.code == ErrorCode::FailedToSatisfyReadPreference || why.code.is(class::RETRIABLE | class::RECOVERING)
+}
+/// The same of a copy, which begins anew: what the donor held still for it is gone, or there is no room for another one now.
+fn may_be_copied_later(why: &Error) -> bool {
+    let codes = [
+        ErrorCode::SnapshotTooOld,
+        ErrorCode::NotYetInitialized,
+        ErrorCode::ConflictingOperationInProgress,
+        ErrorCode::CursorNotFound,
+        ErrorCode::InvalidSyncSource,
+        ErrorCode::LockTimeout,
+    ];
+    may_come_right(why) || codes.contains(&why.code)
 }
 
 impl ReceiveTenants {
@@ -347,14 +358,16 @@ impl ReceiveTenants {
     fn on_failure(&mut self, why: Error, out: &mut Actions) {
         match self.step {
             Step::Validating | Step::CheckingEmpty => self.give_up(why, out),
-            Step::Copying | Step::Following if may_come_right(&why) => {
-                out.note(format!("the donor cannot be followed now: {why}"));
-                self.step = Step::Pausing;
-                out.rest(SLOT, limits::WORKFLOW_RETRY_MS as Millis);
-            }
+            Step::Copying if may_be_copied_later(&why) => self.pause(&why, out),
+            Step::Following if may_come_right(&why) => self.pause(&why, out),
             Step::Copying | Step::Following => self.give_up(why, out),
             _ => {}
         }
+    }
+    fn pause(&mut self, why: &Error, out: &mut Actions) {
+        out.note(format!("the donor cannot be followed now: {why}"));
+        self.step = Step::Pausing;
+        out.rest(SLOT, limits::WORKFLOW_RETRY_MS as Millis);
     }
     fn on_rested(&mut self, out: &mut Actions) {
         match self.step {

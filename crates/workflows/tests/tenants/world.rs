@@ -299,7 +299,7 @@ impl World {
     pub(crate) fn send(&mut self, to: usize, body: &DocBuf) -> Carried {
         let name = body.first().expect("a command").name().to_owned();
         match name.as_str() {
-            donate_tenants::VALIDATE => reply(|b| _ = b.i64("timeoutMs", 1000)),
+            donate_tenants::VALIDATE | donate_tenants::LIMIT => reply(|b| _ = b.i64("timeoutMs", 1000)),
             ABORT_BUILDS => {
                 let known = !matches!(state(self.sides[DONOR].majority.doc.as_ref()), "" | "uninitialized");
                 self.must(known, "builds are given up, and no majority knows why");
