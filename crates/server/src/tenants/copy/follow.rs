@@ -43,6 +43,8 @@ impl Copier<'_> {
                 // Whatever stands before it comes first.
                 progress = self.carry_out(progress, &mut together).await?;
                 self.before_write().await;
+                // As before every build on a primary, which may have begun its office just now.
+                self.roles.index_builds.make_entries().await?;
                 let _defines = self.defines()?;
                 self.roles.maintenance.define_told(&definition?, &Uninterrupted).await?;
             }

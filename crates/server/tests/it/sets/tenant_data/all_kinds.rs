@@ -246,7 +246,6 @@ fn what_expires_on_the_donor_goes_here() {
         c.ok(index).await;
         c.ok(doc! { "insert": "c", "documents": [{ "_id": 1, "at": Bson::DateTime(1000) }, { "_id": 2 }], "$db": "a_db" }).await;
         let start = pair.copy().await;
-        c.admin(doc! { "setParameter": 1, "ttlMonitorSleepSecs": 1 }).await;
         c.admin(doc! { "setParameter": 1, "ttlMonitorEnabled": true }).await;
         while c.all(doc! { "find": "c", "$db": "a_db" }).await.len() > 1 {
             pause(20).await;

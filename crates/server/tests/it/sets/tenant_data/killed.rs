@@ -87,11 +87,8 @@ fn a_primary_that_steps_down_or_ends_leaves_it_to_the_next_one() {
                 pair.recipient.kill(p).await;
                 pair.recipient.restart(p).await;
             } else {
-                pair.recipient
-                    .connect(p)
-                    .await
-                    .run(doc! { "replSetStepDown": 5, "force": true, "$db": "admin" })
-                    .await;
+                let down = doc! { "replSetStepDown": 5, "secondaryCatchUpPeriodSecs": 1, "force": true };
+                pair.recipient.connect(p).await.admin(down).await;
                 pair.recipient.fail_point(p, HANG, false).await;
             }
             pair.recipient.settled().await;

@@ -17,6 +17,7 @@ fn nameless(c: &mut Config) {
     (c.repl_set, c.serverless) = (None, true);
     // What expires goes on the donor only, and is told: here by no blocker but by this.
     c.params.set_at_startup("ttlMonitorEnabled", "0").expect("a known parameter");
+    c.params.set_at_startup("ttlMonitorSleepSecs", "1").expect("a known parameter");
 }
 
 fn uuid(n: u8) -> Bson {
