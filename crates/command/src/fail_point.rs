@@ -54,6 +54,7 @@ pub const NAMES: &[&str] = &[
     "failDowngrading",
     "hangAfterDroppingDatabaseInTransitionToDedicatedConfigServer",
     "hangBeforeWorkflowAction",
+    "hangInTenantCopy",
     "overrideBalanceRoundInterval",
 ];
 

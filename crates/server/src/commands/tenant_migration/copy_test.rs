@@ -1,11 +1,13 @@
 //! `_tenantCopy {action, migrationId, tenantId, donor, start?, waitMS?}`: the steps of whoever takes a tenant over, one at a time, for tests.
 
 use super::prelude::*;
+use super::tenants_of;
 use crate::tenants::copy::{Copier, PeerSet};
 use pando_base::{Timestamp, Uuid};
 use std::time::Duration;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    tenants_of(server, &req)?;
     let Value::String(action) = req.first().value() else {
         return Err(Error::bad_value("_tenantCopy needs an action: clear, copy or follow"));
     };

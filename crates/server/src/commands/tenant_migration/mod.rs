@@ -37,11 +37,7 @@ struct Migrations<'a> {
 
 impl<'a> Migrations<'a> {
     fn of(server: &'a Server, req: &Request<'_>) -> Result<Migrations<'a>> {
-        let none = || {
-            let text = format!("{} is only supported in serverless mode", req.name);
-            Error::new(ErrorCode::CommandNotSupported, text)
-        };
-        let tenants = server.tenants.as_ref().ok_or_else(none)?;
+        let tenants = tenants_of(server, req)?;
         let config = server.replication.member.require_config()?;
         let hosts: Vec<&str> = config.members.iter().filter(|m| !m.arbiter_only).map(|m| &*m.host).collect();
         let connection = format!("{}/{}", config.name, hosts.join(","));
@@ -96,4 +92,17 @@ fn migration_id(req: &Request<'_>) -> Result<Uuid> {
 fn not_known(id: &Uuid) -> Error {
     let text = format!("Could not find tenant migration with id {id}");
     Error::new(ErrorCode::NoSuchTenantMigration, text)
+}
+
+/// # Errors
+/// 115 on a server without `--serverless`, 10107 on a member that is no primary.
+fn tenants_of<'a>(server: &'a Server, req: &Request<'_>) -> Result<&'a Arc<Tenants>> {
+    let tenants = server.tenants.as_ref().ok_or_else(|| {
+        let text = format!("{} is only supported in serverless mode", req.name);
+        Error::new(ErrorCode::CommandNotSupported, text)
+    })?;
+    if !server.replication.member.is_primary() {
+        return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
+    }
+    Ok(tenants)
 }

@@ -42,6 +42,9 @@ impl Copier<'_> {
             for definition in definitions(&views) {
                 // Whatever stands before it comes first.
                 progress = self.carry_out(progress, &mut together).await?;
+                self.before_write().await;
+                // As before every build on a primary, which may have begun its office just now.
+                self.roles.index_builds.make_entries().await?;
                 let _defines = self.defines()?;
                 self.roles.maintenance.define_told(&definition?, &Uninterrupted).await?;
             }
@@ -102,6 +105,9 @@ impl Copier<'_> {
                 told.extend(history_of(first)?);
             }
         }
+        if !told.is_empty() {
+            self.before_write().await;
+        }
         self.roles.sessions.take_moved(&Uninterrupted, &told).await
     }
 
@@ -109,6 +115,7 @@ impl Copier<'_> {
     async fn carry_out(&self, progress: Progress, together: &mut Together<'_>) -> Result<Progress> {
         let Together { operations, at, .. } = std::mem::take(together);
         let Some(at) = at else { return Ok(progress) };
+        self.before_write().await;
         let (roles, session) = (self.roles, progress.session());
         let used = roles.sessions.retryable.state_of(&session).map_or(0, |(number, ..)| number);
         let (change, next) = progress.step(at, used);

@@ -71,6 +71,7 @@ impl Copier<'_> {
     }
     async fn copy_collection(&self, told: &Told<'_>) -> Result<()> {
         let maintenance = &self.roles.maintenance;
+        self.before_write().await;
         {
             let _defines = self.defines()?;
             maintenance.create_told(&told.ns, told.uuid, told.options, &told.indexes).await?;
@@ -86,6 +87,7 @@ impl Copier<'_> {
                 })
                 .await?;
             let docs = documents_at(&reply, "docs");
+            self.before_write().await;
             maintenance.insert_told(&Uninterrupted, &told.ns, told.uuid, &docs).await?;
             after = reply.get("after").and_then(|v| v.as_doc().map(RawDoc::to_buf));
             if after.is_none() {
@@ -96,6 +98,7 @@ impl Copier<'_> {
     async fn copy_sessions(&self) -> Result<()> {
         for number in 1.. {
             let reply = self.ask("_tenantSessions", |b| _ = b.i64("number", number)).await?;
+            self.before_write().await;
             self.roles.sessions.take_moved(&Uninterrupted, &documents_at(&reply, "entries")).await?;
             if !is_set(&reply, "more") {
                 break;
@@ -104,6 +107,10 @@ impl Copier<'_> {
         Ok(())
     }
 
+    /// For tests: stands still before whatever it writes next.
+    async fn before_write(&self) {
+        self.roles.lifecycle.hold("hangInTenantCopy").await;
+    }
     /// Whoever is asked whether a definition may be knows it by this.
     fn defines(&self) -> Result<CopierDefines<'_>> {
         let tenants = self.roles.tenants.as_ref();

@@ -23,6 +23,7 @@ mod services;
 mod shard_split;
 mod shutdown;
 mod snapshot_reads;
+mod tenant_data;
 mod tenant_migration;
 mod transactions;
 mod transition;

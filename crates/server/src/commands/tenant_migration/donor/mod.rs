@@ -6,10 +6,9 @@ pub(in crate::commands) mod snapshot;
 
 use super::prelude;
 use super::prelude::*;
-use crate::tenants::Tenants;
+use super::tenants_of;
 use pando_base::{TenantId, Timestamp, Uuid};
 use pando_command::request::missing;
-use std::sync::Arc;
 
 /// The arguments of these commands; each takes some of them.
 #[derive(Default)]
@@ -55,17 +54,4 @@ impl<'a> Args<'a> {
             _ => Err(missing(req.name, "after")),
         }
     }
-}
-
-/// # Errors
-/// 115 on a server without `--serverless`, 10107 on a member that is no primary.
-fn tenants_of<'a>(server: &'a Server, req: &Request<'_>) -> Result<&'a Arc<Tenants>> {
-    let tenants = server.tenants.as_ref().ok_or_else(|| {
-        let text = format!("{} is only supported in serverless mode", req.name);
-        Error::new(ErrorCode::CommandNotSupported, text)
-    })?;
-    if !server.replication.member.is_primary() {
-        return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
-    }
-    Ok(tenants)
 }
