@@ -1,4 +1,4 @@
-//! Bounds of sets that split.
+//! Bounds of sets that split, and of those that become one.
 
 /// A recipient that has not left yet is asked again after this: tenants wait meanwhile.
 pub const SHARD_SPLIT_POLL_MS: u64 = 20;
@@ -9,3 +9,9 @@ pub const TENANT_DECISIONS_KEPT: usize = 256;
 pub const SPLIT_TERMS_AHEAD: crate::Term = 1000;
 /// A set that splits off has at least so many members (SV-SPLIT-1).
 pub const SPLIT_RECIPIENTS_MIN: usize = 3;
+/// Blocks of another set's tables in memory while they are taken in: they are read once, in order.
+pub const FOREIGN_TABLES_CACHE_BYTES: usize = 16 << 20;
+/// Whoever takes another set's tables in looks so often whether it is still to go on.
+pub const FOREIGN_ROWS_PER_LOOK: u64 = 4096;
+/// Pieces of a donor's files that a member of the recipient asks for at once.
+pub const FOREIGN_FILE_STREAMS: usize = 4;
