@@ -119,7 +119,8 @@ impl OpObserver for TenantObserver {
             | Defined::Dropped { coll, .. }
             | Defined::Modified { coll, .. }
             | Defined::BuildCommitted { coll, .. }
-            | Defined::IndexDropped { coll, .. } => self.check(unit, coll.ns.db()),
+            | Defined::IndexDropped { coll, .. }
+            | Defined::Imported { coll, .. } => self.check(unit, coll.ns.db()),
             Defined::Renamed { from, to, .. } => {
                 self.check(unit, from.ns.db())?;
                 self.check(unit, to.db())

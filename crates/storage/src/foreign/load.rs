@@ -57,7 +57,9 @@ impl Drop for LoadedTables {
     fn drop(&mut self) {
         let at = self.store.log.last().0;
         let mut loading = self.store.loading.lock().unwrap_or_else(poisoned);
-        self.tables.iter().for_each(|table| drop(loading.remove(&table.ours.0)));
+        for table in &self.tables {
+            loading.remove(&table.ours.0);
+        }
         if self.kept || self.tables.is_empty() {
             return;
         }

@@ -20,7 +20,7 @@ use crate::options::Options;
 use crate::row;
 use crate::snapshot::Snapshot;
 use crate::staging::{self, Staging};
-use crate::storage::open_tables;
+use crate::storage::{Storage, open_tables};
 use folder::Folder;
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
 use pando_env::Disk;
@@ -106,10 +106,16 @@ pub struct ForeignRows<'a> {
     rows: KvIter,
 }
 
-impl ForeignCheckpoint {
+impl Storage {
     /// Opens what [`Staging::complete_foreign`] has completed. Everything is read once to see that it is what was staged; blocks
-    /// of tables have sums of their own besides. `own` are the options of this node's storage. Reads the disk for as long as
-    /// that takes.
+    /// of tables have sums of their own besides. Reads the disk for as long as that takes.
+    pub fn open_foreign(&self) -> Result<ForeignCheckpoint> {
+        ForeignCheckpoint::open(&self.store.env.disk, &self.store.opts)
+    }
+}
+
+impl ForeignCheckpoint {
+    /// See [`Storage::open_foreign`]; `own` are the options of this node's storage.
     pub fn open(disk: &Arc<dyn Disk>, own: &Options) -> Result<ForeignCheckpoint> {
         if own.keys.is_some() {
             let text = "tables are not taken in by their files where data is encrypted";
