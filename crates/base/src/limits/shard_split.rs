@@ -13,5 +13,6 @@ pub const SPLIT_RECIPIENTS_MIN: usize = 3;
 pub const FOREIGN_TABLES_CACHE_BYTES: usize = 16 << 20;
 /// Whoever takes another set's tables in looks so often whether it is still to go on.
 pub const FOREIGN_ROWS_PER_LOOK: u64 = 4096;
-/// Pieces of a donor's files that a member of the recipient asks for at once.
-pub const FOREIGN_FILE_STREAMS: usize = 4;
+/// How often a piece of a donor's file is asked for before the copy is given up, and the pause in between.
+pub const FOREIGN_READ_TRIES: u32 = 20;
+pub const FOREIGN_READ_PAUSE_MS: u64 = 500;

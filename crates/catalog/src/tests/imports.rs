@@ -239,7 +239,7 @@ fn follow(from: &World, w: &World, change: impl Fn(&mut Document)) -> Result<()>
     let mut cursor = from.catalog.storage().log().read(Bound::Unbounded, false);
     while let Some((_, entry)) = cursor.next().unwrap() {
         let entry = RawDoc::trusted(&entry);
-        if !entry.get_path("o.importCollection").is_some_and(|v| v.as_str().is_some()) {
+        if entry.get_path("o.importCollection").is_none_or(|v| v.as_str().is_none()) {
             continue;
         }
         let mut changed = Document::from(entry);

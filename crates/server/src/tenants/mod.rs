@@ -7,8 +7,10 @@
 //! ```
 //! * [`observer`] — what a state document says holds from its commit on, on every member; and the check of writes;
 //! * [`waiting`] — reads, and what becomes of those that were turned away;
+//! * [`merge`] — the copy of a shard merge: tables of another set are taken in by their files;
 //! * [`split_steps`] — what the primary does for a split, step by step (`pando_workflows::shard_split`).
 
+pub(crate) mod merge;
 pub(crate) mod observer;
 pub(crate) mod split_steps;
 pub(crate) mod waiting;
@@ -25,13 +27,15 @@ use std::sync::Arc;
 
 pub(crate) struct Tenants {
     pub(crate) blockers: AccessBlockers,
+    /// Another set's files are being taken in.
+    pub(crate) taking: merge::Taking,
     internal: InternalCollections,
     member: Arc<Repl>,
 }
 
 impl Tenants {
     pub(crate) fn new(internal: InternalCollections, member: Arc<Repl>) -> Tenants {
-        Tenants { blockers: AccessBlockers::default(), internal, member }
+        Tenants { blockers: AccessBlockers::default(), taking: Default::default(), internal, member }
     }
     /// An operation of a state document. `None`: of the set that this one has come from; its tenants are here now.
     fn operation(&self, doc: &RawDoc) -> Result<Option<Operation>> {
