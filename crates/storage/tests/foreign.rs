@@ -43,6 +43,7 @@ fn donor(disk: Arc<dyn Disk>, opts: Options) -> Donor {
         s.create_ident(IdentKind::Index).unwrap(),
     ];
     let others = s.create_ident(IdentKind::Records).unwrap();
+    let young = s.create_ident(IdentKind::Index).unwrap();
     for round in 0..3u8 {
         for n in 0..150u32 {
             for (at, i) in idents.iter().enumerate() {
@@ -57,13 +58,20 @@ fn donor(disk: Arc<dyn Disk>, opts: Options) -> Donor {
         put(&s, idents[2], &[&[7; 70_000][..], b"x"].concat(), Some(b"long"));
         checkpoint(&s);
     }
-    let expected = idents.iter().map(|i| rows_at(&s, ReadAt::Latest, *i)).collect();
+    let mut expected: Vec<Rows> = idents.iter().map(|i| rows_at(&s, ReadAt::Latest, *i)).collect();
     // What is not stable is not in it, nor what comes later.
-    put(&s, idents[0], b"not stable", Some(b"1"));
+    let later = put(&s, idents[0], b"not stable", Some(b"1"));
+    // An index that is completed just now has rows of that later time in the tables.
+    let mut load = s.bulk(young, later).unwrap();
+    load.push(b"k", b"v").unwrap();
+    load.finish().unwrap();
+    expected.push(Rows::new());
     let pin = s.pin_checkpoint().unwrap();
     put(&s, idents[1], &1u32.to_be_bytes(), Some(b"later"));
     checkpoint(&s);
     s.compact_all().unwrap();
+    assert_eq!(count(&s, ReadAt::Latest, young), 1);
+    let idents = idents.into_iter().chain([young]).collect();
     Donor { storage: s, idents, pin, expected }
 }
 
@@ -356,6 +364,27 @@ fn tables_that_were_damaged_before_are_refused() {
     }
     assert!(found > 5, "{found}");
     drop(disk);
+}
+
+/// Whose memory was full while nothing became stable has brought rows to the tables that a rollback may take back.
+#[test]
+fn a_checkpoint_that_may_be_rolled_back_is_refused() {
+    for past_stable in [false, true] {
+        let (s, _clock) = open_on(Arc::new(FaultyDisk::new(1)), mem());
+        let i = s.create_ident(IdentKind::Records).unwrap();
+        put(&s, i, b"stable", Some(b"1"));
+        checkpoint(&s);
+        put(&s, i, b"not stable", Some(b"1"));
+        if past_stable {
+            s.checkpoint_past_stable().unwrap();
+        }
+        let disk: Arc<dyn Disk> = Arc::new(FaultyDisk::new(2));
+        stage(&s.pin_checkpoint().unwrap(), disk.clone()).unwrap();
+        match ForeignCheckpoint::open(&disk, &mem()) {
+            Err(e) => assert!(past_stable && e.message.contains("rolled back"), "{e}"),
+            Ok(from) => assert!(!past_stable && from.rows(i).next().unwrap().is_some()),
+        }
+    }
 }
 
 #[test]

@@ -16,3 +16,5 @@ pub const FOREIGN_ROWS_PER_LOOK: u64 = 4096;
 /// How often a piece of a donor's file is asked for before the copy is given up, and the pause in between.
 pub const FOREIGN_READ_TRIES: u32 = 20;
 pub const FOREIGN_READ_PAUSE_MS: u64 = 500;
+/// Bytes of the disk that stay free when another set's tables are taken in.
+pub const FOREIGN_DISK_RESERVE_BYTES: u64 = 256 << 20;

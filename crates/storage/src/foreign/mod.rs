@@ -131,6 +131,10 @@ impl ForeignCheckpoint {
         if meta.flushing != 0 || meta.undo_to != 0 || meta.one_tree {
             return Err(unusable("the checkpoint is not whole, or of an earlier version"));
         }
+        if meta.recovery > meta.stable {
+            // Its memory was full: a rollback there may take rows back that we would have for good.
+            return Err(unusable("the checkpoint holds what may be rolled back"));
+        }
         let opts = Options { cache_bytes: limits::FOREIGN_TABLES_CACHE_BYTES, ..own.clone() };
         let kv = open_tables(&folder, &opts, |_| false).map_err(of_theirs)?;
         let snap = Snapshot { read: meta.recovery, ..Snapshot::default() };

@@ -33,9 +33,18 @@ fn unusable(text: impl std::fmt::Display) -> Error {
     Error::new(ErrorCode::InvalidSyncSource, format!("the donor's files cannot be copied: {text}"))
 }
 
-/// Copies tables and checkpoint of the donor, of its log nothing. What an earlier attempt left goes. Whoever gives up waiting leaves
-/// what was copied for the next attempt, or the next start, to remove.
+/// Copies tables and checkpoint of the donor, of its log nothing. What an earlier attempt left goes, and so does what this one has copied
+/// when it fails. Whoever gives up waiting leaves it for the next attempt, or the next start, to remove.
 pub(crate) async fn fetch(donor: &Donor<'_>, taken: &Taken) -> Result<()> {
+    let done = copy_all(donor, taken).await;
+    if done.is_err() {
+        let disk = donor.env.disk.clone();
+        donor.offload(taken, move || pando_storage::discard_foreign(&*disk)).await?;
+    }
+    done
+}
+
+async fn copy_all(donor: &Donor<'_>, taken: &Taken) -> Result<()> {
     let mut list = donor.question();
     list.bool("files", true);
     let list = donor.ask(&list.finish()).await?;
@@ -43,6 +52,7 @@ pub(crate) async fn fetch(donor: &Donor<'_>, taken: &Taken) -> Result<()> {
         return Err(Error::new(ErrorCode::InvalidOptions, "files are not copied where data is encrypted"));
     }
     let files = Arc::new(files_of(&list)?);
+    check_room(donor.env, files.iter().map(|f| f.bytes).sum())?;
     let (disk, names) = (donor.env.disk.clone(), files.clone());
     let staging =
         donor.offload(taken, move || Staging::begin_foreign(disk, names.iter().map(|f| f.path.as_str())));
@@ -57,6 +67,17 @@ pub(crate) async fn fetch(donor: &Donor<'_>, taken: &Taken) -> Result<()> {
     donor.offload(taken, move || staging.complete_foreign(&whole)).await
 }
 
+/// The files, and tables of ours with the same rows; a disk that is full would end this member.
+fn check_room(env: &Env, bytes: u64) -> Result<()> {
+    let (free, needed) =
+        (env.disk.free_bytes()?, bytes.saturating_mul(2).saturating_add(limits::FOREIGN_DISK_RESERVE_BYTES));
+    if free >= needed {
+        return Ok(());
+    }
+    let text = format!("taking the donor's tables in needs {needed} bytes of the disk, and {free} are free");
+    Err(Error::new(ErrorCode::OutOfDiskSpace, text))
+}
+
 fn files_of(list: &RawDoc) -> Result<Vec<File>> {
     let bad = || unusable("its list of files cannot be read");
     let files = list.get("files").and_then(|v| v.as_array()).ok_or_else(bad)?;
@@ -64,7 +85,7 @@ fn files_of(list: &RawDoc) -> Result<Vec<File>> {
     for (number, e) in files.iter().enumerate() {
         let f = e.value().as_doc().ok_or_else(bad)?;
         let path = f.get("path").and_then(|v| v.as_str()).ok_or_else(bad)?;
-        let bytes = f.get("bytes").and_then(|v| v.as_i64()).ok_or_else(bad)?;
+        let bytes = f.get("bytes").and_then(|v| v.as_i64()).filter(|n| *n >= 0).ok_or_else(bad)?;
         if is_foreign_wanted(path) {
             wanted.push(File { number: number as i32, path: path.to_owned(), bytes: bytes as u64 });
         }

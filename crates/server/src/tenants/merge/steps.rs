@@ -10,7 +10,7 @@ fn is_of_tenant(ns: &Namespace) -> bool {
 }
 
 /// On each member: tables of this node are made of the tenants' tables in the files that were fetched, and named, durably; from then on
-/// the primary may be told so. The files go. May be asked again, with or without files.
+/// the primary may be told so. The files go, also where they are refused. May be asked again.
 pub(crate) async fn take_in(
     env: &Env,
     maintenance: &Maintenance,
@@ -18,10 +18,14 @@ pub(crate) async fn take_in(
     taken: &Taken,
     go_on: impl FnMut() -> Result<()> + Send + 'static,
 ) -> Result<Imported> {
-    let (maintenance, taken, mut go_on) = (maintenance.clone(), taken.clone(), go_on);
+    let (maintenance, disk, taken, mut go_on) = (maintenance.clone(), env.disk.clone(), taken.clone(), go_on);
     let work = move || {
         let _taken = taken;
-        maintenance.take_in(import, &is_of_tenant, &mut go_on)
+        let done = maintenance.take_in(import, &is_of_tenant, &mut go_on);
+        if done.is_err() {
+            pando_storage::discard_foreign(&*disk)?;
+        }
+        done
     };
     env.offload(work).await.unwrap_or_else(|| Err(Error::internal("taking in another set's tables panicked")))
 }
