@@ -3,7 +3,9 @@
 use crate::sets::words::*;
 use pando_bson::{Binary, Bson, Document, doc};
 use pando_server::Config;
-use pando_testserver::{Client, Set, is, pause, run};
+use pando_testserver::{Client, Set, is, pause, run, spawn};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn nameless(c: &mut Config) {
     (c.repl_set, c.serverless) = (None, true);
@@ -213,7 +215,20 @@ impl Two {
 fn tenants_come_by_their_files_to_every_member() {
     run(async {
         let two = Two::start().await;
+        // Its own clients write meanwhile.
+        let ended = Arc::new(AtomicBool::new(false));
+        let (until, mut own) = (ended.clone(), two.client().await);
+        let writer = spawn(async move {
+            let mut n = 0;
+            while !until.load(Ordering::Acquire) {
+                n += 1;
+                own.ok(doc! { "insert": "c", "documents": [{ "_id": n + 100 }], "$db": "own_app" }).await;
+            }
+            n
+        });
         two.take_in_everywhere().await;
+        ended.store(true, Ordering::Release);
+        assert!(writer.await.unwrap() > 10);
         let mut c = two.client().await;
         let seen = c.ok(doc! { "listDatabases": 1, "nameOnly": true, "$db": "admin" }).await;
         assert!(!format!("{seen:?}").contains("acme_app"), "{seen:?}");
@@ -246,7 +261,7 @@ fn members_that_are_killed_have_what_they_have_told() {
         let mut two = Two::start().await;
         two.take_in_everywhere().await;
         for i in RECIPIENT {
-            two.set.kill(i).await;
+            two.set.abandon(i).await;
         }
         for i in RECIPIENT {
             two.set.restart(i).await;
@@ -255,7 +270,7 @@ fn members_that_are_killed_have_what_they_have_told() {
         assert!(is(&two.publish(majority()).await, "ok"));
         two.check_same().await;
         for i in RECIPIENT {
-            two.set.kill(i).await;
+            two.set.abandon(i).await;
         }
         for i in RECIPIENT {
             two.set.restart(i).await;
@@ -321,7 +336,6 @@ fn a_member_without_the_files_copies_the_set() {
             assert!(is(&two.take_in(i).await, "ok"));
         }
         assert!(is(&two.publish(majority()).await, "ok"));
-        let mut begun = false;
         two.set
             .until("the late one is back with all documents", async |set| {
                 let hello = set.hello(late).await;
@@ -338,8 +352,43 @@ fn a_member_without_the_files_copies_the_set() {
                 is(&hello, "secondary") && n.get("n").and_then(Bson::as_i64) == Some(400)
             })
             .await;
-        begun |= true;
-        assert!(begun);
+        two.check_same().await;
+        // It has them from another member: nothing is named here, so it would copy files once more.
+        let ask = doc! { "_takeInCollections": import(), "donor": two.set.host(DONOR), "backup": 4711_i64, "$db": "admin" };
+        assert_eq!(two.set.connect(late).await.err(ask.clone()).await.0, 43);
+        assert!(is(&two.set.connect(two.primary().await).await.run(ask).await, "ok"));
+        two.forget().await;
+        two.done().await;
+    });
+}
+
+/// It was elected before it could notice: its drain fails, and what it lacks is copied behind its next start.
+#[test]
+fn a_leader_without_the_files_does_not_take_itself_for_drained() {
+    run(async {
+        let mut two = Two::start().await;
+        let old = two.primary().await;
+        let late = (old + 1) % 3;
+        for i in RECIPIENT.into_iter().filter(|i| *i != late) {
+            assert!(is(&two.take_in(i).await, "ok"));
+        }
+        two.set.fail_point(late, "rsSyncApplyStop", true).await;
+        assert!(is(&two.publish(majority()).await, "ok"));
+        let written = |set: &Set, i: usize| set.server(i).storage.log().last();
+        two.set.until("it has written all", async |set| written(set, late) == written(set, old)).await;
+        two.set
+            .until("it leads, and ends", async |set| {
+                if set.server(late).lifecycle.fatal_error().is_some() {
+                    return true;
+                }
+                set.connect(late).await.try_run(doc! { "replSetStepUp": 1, "$db": "admin" }).await;
+                false
+            })
+            .await;
+        let why = two.set.server(late).lifecycle.fatal_error().unwrap();
+        assert!(why.contains("taken in from another set"), "{why}");
+        two.set.abandon(late).await;
+        two.set.restart(late).await;
         two.check_same().await;
         two.forget().await;
         two.done().await;
