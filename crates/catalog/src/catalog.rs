@@ -62,6 +62,7 @@ pub(crate) struct Inner {
     /// Only indexes on `_id` are made here (`buildIndexes: false`).
     pub(crate) without_indexes: AtomicBool,
     pub(crate) before_min_valid: AtomicBool,
+    pub(crate) imports: crate::import::Imports,
     pub(crate) prepared: crate::transaction::prepared_table::PreparedTable,
 }
 
@@ -110,6 +111,7 @@ impl Catalog {
             applied: Default::default(),
             without_indexes: AtomicBool::new(false),
             before_min_valid: AtomicBool::new(false),
+            imports: Default::default(),
             prepared: Default::default(),
         };
         Catalog(Arc::new(inner), None, Whose::Own)

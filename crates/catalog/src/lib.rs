@@ -11,6 +11,7 @@
 //!   build/         index builds beside writers, here and where the log is followed
 //!   apply/         entries of the log back into rows: recovery, replication, rollback
 //!   copy/          another member's collections into an empty node
+//!   import/        collections of another set, taken in by their files
 //!   upkeep/        checks, figures, the sweeper
 //!   lock/          locks of databases and collections
 //! ```
@@ -23,6 +24,7 @@ mod build;
 mod catalog;
 mod copy;
 mod ddl;
+mod import;
 pub mod lock;
 mod read;
 mod schema;
@@ -48,6 +50,7 @@ pub use ddl::drop_database::DatabaseDrop;
 pub use ddl::indexes::{DropWhich, IndexesCreated, IndexesDropped};
 pub use ddl::permit::Permit;
 pub use ddl::time_series::buckets_for;
+pub use import::{IMPORT_MISSING, Imported, ImportedCollection};
 pub use lock::order::Resource;
 pub use pando_index::{
     IndexSpec, Requested, full_collation, is_id_key, same_key, ttl_seconds, without_unknown_options,

@@ -95,20 +95,27 @@ pub(crate) fn ns(name: &str) -> Namespace {
 impl World {
     /// On memory tables and a disk that can fail.
     pub(crate) fn new() -> World {
+        World::drawing(7)
+    }
+    /// The same; what is drawn by chance differs from seed to seed.
+    pub(crate) fn drawing(seed: u64) -> World {
         let disk = Arc::new(FaultyDisk::new(7));
         let tasks = Tasks::default();
-        let env = Env { tasks: Arc::new(tasks.clone()), ..env_on(disk.clone(), 7).0 };
+        let env = Env { tasks: Arc::new(tasks.clone()), ..env_on(disk.clone(), seed).0 };
         let catalog = open(&env, Options { backend: Backend::Mem, ..Options::default() });
         World { tasks, disk: Some(disk), env, catalog, backend: Backend::Mem, _folder: None }
     }
     /// On log-structured tables in a folder of its own.
     pub(crate) fn on_files(name: &str) -> World {
+        World::on_files_drawing(name, 7)
+    }
+    pub(crate) fn on_files_drawing(name: &str, seed: u64) -> World {
         let path = std::env::temp_dir().join(format!("pando-catalog-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         let tasks = Tasks::default();
         let disk = Arc::new(RealDisk::new(&path));
-        let env = Env { tasks: Arc::new(tasks.clone()), ..env_on(disk, 7).0 };
+        let env = Env { tasks: Arc::new(tasks.clone()), ..env_on(disk, seed).0 };
         let catalog = open(&env, Options { backend: Backend::Lsm, ..Options::default() });
         World { tasks, disk: None, env, catalog, backend: Backend::Lsm, _folder: Some(Folder(path)) }
     }

@@ -88,9 +88,11 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_flushReshardingStateChange" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_flushRoutingTableCacheUpdates" [] (ADMIN_ONLY | WRITE_CONCERN | SECONDARY_OK) - [S] (internal) "sharding";
     "_flushRoutingTableCacheUpdatesWithWriteConcern" [] (ADMIN_ONLY | WRITE_CONCERN | SECONDARY_OK) - [S] (internal) "sharding";
+    "_forgetImport" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (internal) "Nothing need be remembered of collections that were taken in.";
     "_getNextSessionMods" [] (ADMIN_ONLY) - [S] (internal) "sharding";
     "_getUserCacheGeneration" [] (ADMIN_ONLY | SECONDARY_OK) - [C] (internal) "What routers ask whether users or roles have changed.";
     "_hashBSONElement" [] (SECONDARY_OK | TEST_ONLY | NAMES_NOTHING) - [D R] (login) "The hash of a value in an index.";
+    "_importCollections" [] (ADMIN_ONLY | WRITE) - [D] (internal) "Collections that were taken in from another set come into being.";
     "_isSelf" [] (SECONDARY_OK) - [D R] (open) "Tells which process this is.";
     "_keptSessions" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (internal) "What sessions have done, for a member that copies.";
     "_killOperations" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (internal) "other";
@@ -138,6 +140,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "_shardsvrSetUserWriteBlockMode" [] (ADMIN_ONLY | WRITE | RETRYABLE) - [S] (internal) "sharding";
     "_shardsvrTakeMovedDocuments" [] (WRITE) - [S] (internal) "sharding";
     "_shardsvrValidateShardKeyCandidate" [] (WRITE) - [S] (internal) "sharding";
+    "_takeInCollections" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (internal) "Takes collections of another set in by their files.";
     "_tenantCollections" [] (ADMIN_ONLY) - [D] (internal) "More of what _tenantSnapshot tells.";
     "_tenantCopy" [] (ADMIN_ONLY | TEST_ONLY) - [D] (internal) "Copies a tenant from another set, step by step.";
     "_tenantDocuments" [] (ADMIN_ONLY) - [D] (internal) "Documents of a tenant's collection as of the snapshot.";

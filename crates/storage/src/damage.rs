@@ -11,3 +11,8 @@ const WAY_OUT: &str = "the data directory is damaged. Empty it and let this memb
 pub(crate) fn damaged(what: impl Display) -> Error {
     Error::new(ErrorCode::InternalError, format!("{what}: {WAY_OUT}"))
 }
+
+/// The same of a file that is none of this folder's: there is nothing to empty or to restore.
+pub(crate) fn without_way_out(text: &str) -> &str {
+    text.strip_suffix(WAY_OUT).map_or(text, |what| what.trim_end_matches(": "))
+}

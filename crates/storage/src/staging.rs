@@ -15,45 +15,53 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 const DIR: &str = "filecopy";
-const LIST: &str = "filecopy/list";
-const STATE: &str = "filecopy/state";
-const NEW_STATE: &str = "filecopy/state.new";
 /// What the copying node wants to keep of itself ([`Staging::keep`]).
 const KEPT: &str = "adopted";
 const COMPLETE: &[u8] = b"complete";
 const MOVING: &[u8] = b"moving";
 
 pub struct Staging {
-    disk: Arc<dyn Disk>,
+    pub(crate) disk: Arc<dyn Disk>,
+    root: &'static str,
     dirs: BTreeSet<String>,
 }
 
 impl Staging {
     /// Makes room for files of these paths (as [`crate::PinnedFile::path`] names them); what an earlier copy left goes.
     pub fn begin<'a>(disk: Arc<dyn Disk>, paths: impl Iterator<Item = &'a str>) -> Result<Staging> {
-        discard(&*disk)?;
+        Staging::begin_in(DIR, disk, paths)
+    }
+    pub(crate) fn begin_in<'a>(
+        root: &'static str,
+        disk: Arc<dyn Disk>,
+        paths: impl Iterator<Item = &'a str>,
+    ) -> Result<Staging> {
+        discard(&*disk, root)?;
         let mut list = String::new();
         let mut dirs = BTreeSet::new();
         for path in paths {
             list.push_str(checked_path(path)?);
             list.push('\n');
-            dirs.extend(with_those_above(&format!("{DIR}/{}", dir_of(path))));
+            dirs.extend(with_those_above(&format!("{root}/{}", dir_of(path))));
         }
-        dirs.extend(with_those_above(DIR));
+        dirs.extend(with_those_above(root));
         for dir in dirs.iter().filter(|dir| !dir.is_empty()) {
             disk.create_dir_all(dir)?;
         }
-        put(&*disk, LIST, list.as_bytes())?;
-        disk.sync_dir(DIR)?;
-        Ok(Staging { disk, dirs })
+        put(&*disk, &list_of(root), list.as_bytes())?;
+        disk.sync_dir(root)?;
+        Ok(Staging { disk, root, dirs })
+    }
+    pub(crate) fn path_of(&self, path: &str) -> Result<String> {
+        Ok(format!("{}/{}", self.root, checked_path(path)?))
     }
     pub fn write(&self, path: &str, offset: u64, bytes: &[u8]) -> Result<()> {
-        let file = self.disk.open(&format!("{DIR}/{}", checked_path(path)?), true)?;
+        let file = self.disk.open(&self.path_of(path)?, true)?;
         Ok(file.write_at(offset, bytes)?)
     }
     /// The file is whole: its bytes reach the disk.
     pub fn end_file(&self, path: &str, bytes: u64) -> Result<()> {
-        let file = self.disk.open(&format!("{DIR}/{}", checked_path(path)?), true)?;
+        let file = self.disk.open(&self.path_of(path)?, true)?;
         file.truncate(bytes)?;
         file.sync()?;
         file.forget_cached(0, bytes);
@@ -61,7 +69,7 @@ impl Staging {
     }
     /// Bytes that [`take_kept`] gives back after the files were taken over.
     pub fn keep(&self, bytes: &[u8]) -> Result<()> {
-        put(&*self.disk, &format!("{DIR}/{KEPT}"), bytes)
+        put(&*self.disk, &format!("{}/{KEPT}", self.root), bytes)
     }
     /// All files are whole: the next start takes them over.
     pub fn complete(self) -> Result<()> {
@@ -69,7 +77,7 @@ impl Staging {
         for dir in self.dirs.iter().rev() {
             self.disk.sync_dir(dir)?;
         }
-        put_state(&*self.disk, COMPLETE)
+        put_state(&*self.disk, self.root, COMPLETE)
     }
 }
 
@@ -101,13 +109,23 @@ pub fn checked_path(path: &str) -> Result<&str> {
     Err(Error::new(ErrorCode::InvalidSyncSource, format!("{path:?} is no file of a checkpoint")))
 }
 
-fn put(disk: &dyn Disk, path: &str, bytes: &[u8]) -> Result<()> {
+fn list_of(root: &str) -> String {
+    format!("{root}/list")
+}
+fn state_of(root: &str) -> String {
+    format!("{root}/state")
+}
+fn new_state_of(root: &str) -> String {
+    format!("{root}/state.new")
+}
+
+pub(crate) fn put(disk: &dyn Disk, path: &str, bytes: &[u8]) -> Result<()> {
     let file = disk.open(path, true)?;
     file.truncate(0)?;
     file.write_at(0, bytes)?;
     Ok(file.sync()?)
 }
-fn get(disk: &dyn Disk, path: &str) -> Result<Option<Vec<u8>>> {
+pub(crate) fn get(disk: &dyn Disk, path: &str) -> Result<Option<Vec<u8>>> {
     if !disk.exists(path) {
         return Ok(None);
     }
@@ -117,41 +135,59 @@ fn get(disk: &dyn Disk, path: &str) -> Result<Option<Vec<u8>>> {
     bytes.truncate(got);
     Ok(Some(bytes))
 }
-fn put_state(disk: &dyn Disk, state: &[u8]) -> Result<()> {
-    put(disk, NEW_STATE, state)?;
-    disk.rename(NEW_STATE, STATE)?;
-    Ok(disk.sync_dir(DIR)?)
+fn put_state(disk: &dyn Disk, root: &str, state: &[u8]) -> Result<()> {
+    put(disk, &new_state_of(root), state)?;
+    disk.rename(&new_state_of(root), &state_of(root))?;
+    Ok(disk.sync_dir(root)?)
 }
-fn remove(disk: &dyn Disk, path: &str) -> Result<()> {
+/// Whether [`Staging::complete`] was reached.
+pub(crate) fn is_complete(disk: &dyn Disk, root: &str) -> Result<bool> {
+    Ok(get(disk, &state_of(root))?.is_some_and(|state| state == COMPLETE))
+}
+pub(crate) fn remove(disk: &dyn Disk, path: &str) -> Result<()> {
     match disk.remove(path) {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(e.into()),
         _ => Ok(()),
     }
 }
-fn listed(disk: &dyn Disk) -> Result<Vec<String>> {
-    let list = get(disk, LIST)?.ok_or_else(|| crate::damage::damaged(format!("{LIST} is missing")))?;
-    let list = String::from_utf8(list).map_err(|_| Error::internal(format!("{LIST} is damaged")))?;
+pub(crate) fn is_begun(disk: &dyn Disk, root: &str) -> bool {
+    disk.exists(&list_of(root))
+}
+fn listed(disk: &dyn Disk, root: &str) -> Result<Vec<String>> {
+    let path = list_of(root);
+    let list = get(disk, &path)?.ok_or_else(|| crate::damage::damaged(format!("{path} is missing")))?;
+    let list = String::from_utf8(list).map_err(|_| Error::internal(format!("{path} is damaged")))?;
     Ok(list.lines().map(str::to_owned).collect())
 }
 
 /// A copy that never came to its end.
-fn discard(disk: &dyn Disk) -> Result<()> {
-    if !disk.exists(LIST) {
+fn discard(disk: &dyn Disk, root: &str) -> Result<()> {
+    if !is_begun(disk, root) {
         return Ok(());
     }
-    for path in listed(disk)? {
-        remove(disk, &format!("{DIR}/{path}"))?;
+    for path in listed(disk, root)? {
+        remove(disk, &format!("{root}/{path}"))?;
     }
-    remove(disk, &format!("{DIR}/{KEPT}"))?;
-    remove(disk, NEW_STATE)?;
-    remove(disk, LIST)?;
-    Ok(disk.sync_dir(DIR)?)
+    remove(disk, &format!("{root}/{KEPT}"))?;
+    remove(disk, &new_state_of(root))?;
+    remove(disk, &list_of(root))?;
+    Ok(disk.sync_dir(root)?)
+}
+
+/// A copy with all files in its folders, also such as whoever opened them has made.
+pub(crate) fn discard_whole(disk: &dyn Disk, root: &str) -> Result<()> {
+    remove(disk, &state_of(root))?;
+    disk.sync_dir(root)?;
+    for dir in own_dirs() {
+        remove_files(disk, &format!("{root}/{dir}"))?;
+    }
+    discard(disk, root)
 }
 
 /// At a start, before [`crate::Storage::open`]: a complete copy takes the place of the node's own files. True when
 /// there was one.
 pub fn adopt_staged(disk: &dyn Disk) -> Result<bool> {
-    let state = get(disk, STATE)?;
+    let state = get(disk, &state_of(DIR))?;
     if state.is_some() {
         // Whoever wrote it may have been killed before its name was durable. What is removed and moved below must not meet
         // the state before at the next start.
@@ -159,25 +195,25 @@ pub fn adopt_staged(disk: &dyn Disk) -> Result<bool> {
     }
     match state.as_deref() {
         None => {
-            discard(disk)?;
+            discard(disk, DIR)?;
             return Ok(false);
         }
-        Some(_) if !disk.exists(LIST) => {
+        Some(_) if !is_begun(disk, DIR) => {
             // The node's own files must not go for a copy that nobody can name.
             return Err(crate::damage::damaged(format!(
-                "{LIST} is missing, and {STATE} says that a copy is complete"
+                "{DIR}/list is missing, and {DIR}/state says that a copy is complete"
             )));
         }
         Some(s) if s == COMPLETE => {
             for dir in own_dirs() {
                 remove_files(disk, &dir)?;
             }
-            put_state(disk, MOVING)?;
+            put_state(disk, DIR, MOVING)?;
         }
         Some(s) if s == MOVING => {}
-        Some(_) => return Err(Error::internal(format!("{STATE} is damaged"))),
+        Some(_) => return Err(Error::internal(format!("{DIR}/state is damaged"))),
     }
-    let paths = listed(disk)?;
+    let paths = listed(disk, DIR)?;
     let mut dirs = BTreeSet::new();
     for path in &paths {
         let staged = format!("{DIR}/{}", checked_path(path)?);
@@ -195,9 +231,9 @@ pub fn adopt_staged(disk: &dyn Disk) -> Result<bool> {
     for dir in dirs.iter().rev() {
         disk.sync_dir(dir)?;
     }
-    remove(disk, STATE)?;
+    remove(disk, &state_of(DIR))?;
     disk.sync_dir(DIR)?;
-    discard(disk)?;
+    discard(disk, DIR)?;
     Ok(true)
 }
 

@@ -24,9 +24,9 @@ use crate::writes::Writes;
 use pando_base::panics::poisoned;
 use pando_base::sync::Mutex;
 use pando_base::{Error, Result, Timestamp};
-use pando_env::Env;
 use pando_env::disk::make_folder;
 use pando_env::sync::Notify;
+use pando_env::{Disk, Env};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -62,7 +62,7 @@ impl Storage {
         // The replay says again what was dropped later, if the log still does.
         let recovery = meta.recovery;
         meta.dropped.retain(|_, at| *at <= recovery);
-        let kv = open_tables(&env, &opts, |tree| is_new || (meta.one_tree && upgrade::is_newer(tree)))?;
+        let kv = open_tables(&env.disk, &opts, |tree| is_new || (meta.one_tree && upgrade::is_newer(tree)))?;
         if is_new {
             check_empty(&*kv)?;
         }
@@ -82,6 +82,7 @@ impl Storage {
             conflicts: Conflicts::new(seed),
             prepares: Prepares::default(),
             lates: Arc::default(),
+            loading: Mutex::default(),
             hold_front: AtomicBool::new(false),
             next_txn: AtomicU64::new(1),
             next_ident: AtomicU32::new(meta.ident_limit.max(Ident::FIRST_FREE)),
@@ -213,14 +214,21 @@ impl Storage {
                 let first = self.store.kv.range(tree, Bound::Included(&low), Bound::Unbounded, false).next();
                 let Some((key, _)) = first.transpose()? else { break };
                 let ident = row::ident_of(&key);
+                let loading = self.store.loading.lock().unwrap_or_else(poisoned);
                 let mut meta = self.store.meta();
-                if !named(Ident(ident)) && !meta.dead.contains(&ident) && !meta.dropped.contains_key(&ident) {
+                let known = loading.contains(&ident) || named(Ident(ident));
+                if !known && !meta.dead.contains(&ident) && !meta.dropped.contains_key(&ident) {
                     meta.dropped.insert(ident, at);
                     found += 1;
                 }
                 let Some(next) = ident.checked_add(1) else { break };
                 from = next;
             }
+        }
+        if found > 0 {
+            // Where the log has nothing to replay the next start would not look again.
+            let saved = self.store.meta().save(&*self.store.env.disk);
+            saved.map_err(|e| self.store.log.poison(e))?;
         }
         Ok(found)
     }
@@ -334,28 +342,30 @@ impl Storage {
     }
 }
 
-fn open_tables(env: &Env, opts: &Options, fresh: impl Fn(Tree) -> bool) -> Result<Box<dyn Kv>> {
+pub(crate) fn open_tables(
+    disk: &Arc<dyn Disk>,
+    opts: &Options,
+    fresh: impl Fn(Tree) -> bool,
+) -> Result<Box<dyn Kv>> {
     Ok(match opts.backend {
-        Backend::Mem => Box::new(MemKv::open(env.disk.clone(), opts.keys.clone())?),
+        Backend::Mem => Box::new(MemKv::open(disk.clone(), opts.keys.clone())?),
         Backend::Lsm => {
-            let root = env
-                .disk
-                .real_path()
-                .ok_or_else(|| Error::internal("the disk has no folder for table files"))?;
-            make_folder(&*env.disk, "tables")?;
+            let root =
+                disk.real_path().ok_or_else(|| Error::internal("the disk has no folder for table files"))?;
+            make_folder(&**disk, "tables")?;
             for tree in Tree::ALL {
                 // The crate removes the tables that its list does not name: first the list that it finds is durable.
                 let folder = format!("tables/{}", tree.name());
-                if env.disk.exists(&format!("{folder}/current")) {
-                    env.disk.sync_dir(&folder)?;
+                if disk.exists(&format!("{folder}/current")) {
+                    disk.sync_dir(&folder)?;
                 }
             }
             let kv = LsmKv::open(&root.join("tables"), opts, fresh)?;
             for tree in Tree::ALL {
                 // The crate syncs the files that it makes and their folders, not the names of these.
-                env.disk.sync_dir(&format!("tables/{}", tree.name()))?;
+                disk.sync_dir(&format!("tables/{}", tree.name()))?;
             }
-            env.disk.sync_dir("tables")?;
+            disk.sync_dir("tables")?;
             Box::new(LongKeys::new(kv, opts.key_cut)?)
         }
     })

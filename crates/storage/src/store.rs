@@ -21,6 +21,7 @@ use pando_base::sync::Mutex;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_env::Env;
 use pando_env::sync::Notify;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard};
 
@@ -33,6 +34,8 @@ pub(crate) struct Store {
     pub(crate) conflicts: Conflicts,
     pub(crate) prepares: Prepares,
     pub(crate) lates: Arc<Lates>,
+    /// Idents of tables that are being taken in: nobody names them yet.
+    pub(crate) loading: Mutex<BTreeSet<u32>>,
     /// Not known yet which transactions are prepared: nothing of the log's front goes.
     pub(crate) hold_front: AtomicBool,
     pub(crate) next_txn: AtomicU64,

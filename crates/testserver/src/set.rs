@@ -171,6 +171,15 @@ impl Set {
         let running = self.members[i].running.take().expect("the member runs");
         running.end().await;
     }
+    /// A member stops where it is, as `kill -9` has it or a fatal error: nothing more is flushed.
+    pub async fn abandon(&mut self, i: usize) {
+        self.members[i].running.take().expect("the member runs").abandon();
+        let begun = Instant::now();
+        while std::net::TcpListener::bind(("127.0.0.1", self.members[i].port)).is_err() {
+            assert!(begun.elapsed() < PATIENCE, "its port stays in use");
+            pause(5).await;
+        }
+    }
     /// Starts it again on its folder and port.
     pub async fn restart(&mut self, i: usize) {
         self.members[i].start().await;

@@ -3,6 +3,7 @@
 
 mod builds;
 mod databases;
+mod imports;
 mod ranges;
 mod recovery;
 mod repair;

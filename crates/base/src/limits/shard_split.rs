@@ -1,4 +1,4 @@
-//! Bounds of sets that split.
+//! Bounds of sets that split, and of those that become one.
 
 /// A recipient that has not left yet is asked again after this: tenants wait meanwhile.
 pub const SHARD_SPLIT_POLL_MS: u64 = 20;
@@ -16,3 +16,12 @@ pub const TENANT_MIGRATION_POLL_MS: u64 = 20;
 pub const TENANT_MIGRATION_NEWS_MS: u64 = 100;
 /// A donor that asks how far the recipient is gets an answer after so long, and asks again.
 pub const TENANT_MIGRATION_ANSWER_MS: u64 = 5_000;
+/// Blocks of another set's tables in memory while they are taken in: they are read once, in order.
+pub const FOREIGN_TABLES_CACHE_BYTES: usize = 16 << 20;
+/// Whoever takes another set's tables in looks so often whether it is still to go on.
+pub const FOREIGN_ROWS_PER_LOOK: u64 = 4096;
+/// How often a piece of a donor's file is asked for before the copy is given up, and the pause in between.
+pub const FOREIGN_READ_TRIES: u32 = 20;
+pub const FOREIGN_READ_PAUSE_MS: u64 = 500;
+/// Bytes of the disk that stay free when another set's tables are taken in.
+pub const FOREIGN_DISK_RESERVE_BYTES: u64 = 256 << 20;

@@ -119,6 +119,7 @@ impl Catalog {
             "commitTransaction" => self.apply_commit(e, why),
             "abortTransaction" => self.apply_abort(e, why),
             "create" => self.apply_create(e, db),
+            "importCollection" => self.apply_import(e, db),
             "drop" => self.apply_drop(e),
             "renameCollection" => self.apply_rename(e),
             "collMod" => self.apply_coll_mod(e),

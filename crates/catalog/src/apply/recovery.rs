@@ -9,6 +9,7 @@ use crate::Catalog;
 use crate::apply::entry::Applying;
 use crate::build::state::Build;
 use crate::catalog::OpenOptions;
+use crate::import::{IMPORT_MISSING, totals_of};
 use crate::schema::collection::{Collection, KeyFormat};
 use crate::schema::durable::{self, Parts, Row, Unfinished};
 use crate::schema::sizes::Totals;
@@ -17,13 +18,13 @@ use crate::schema::views::ViewReloader;
 use crate::write::observer::LogWriter;
 use crate::write::record_id;
 use pando_base::redaction::WithCode;
-use pando_base::{Error, ErrorCode, Result, Timestamp, Uuid};
+use pando_base::{Error, ErrorCode, OpTime, Result, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_env::Env;
 use pando_env::log::Component;
 use pando_oplog::entry::{EntryView, OpType};
 use pando_query::source::RecordId;
-use pando_storage::{Dir, Ident, IdentKind, ReadAt, Storage, Txn};
+use pando_storage::{Dir, Ident, IdentKind, ReadAt, Storage, Txn, discard_foreign, has_foreign};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -53,13 +54,33 @@ impl Catalog {
             catalog.discard_copy()?;
             catalog.0.copying.store(true, std::sync::atomic::Ordering::Release);
         }
-        if !catalog.resume_fetched()? {
-            catalog.replay_log()?;
+        match catalog.recover() {
+            Err(e) if e.code == IMPORT_MISSING && exposes => catalog.give_up_after(&e)?,
+            done => done?,
+        }
+        if has_foreign(&*catalog.env().disk) {
+            // Tables that were being taken in from there have no name.
+            catalog.drop_unnamed_rows()?;
+            discard_foreign(&*catalog.env().disk)?;
         }
         if exposes {
             catalog.restore_oplog()?;
         }
         Ok(catalog)
+    }
+
+    fn recover(&self) -> Result<()> {
+        if self.resume_fetched()? { Ok(()) } else { self.replay_log() }
+    }
+    /// What the log speaks of is not here, and only another member has it: this node copies the set's data.
+    fn give_up_after(&self, why: &Error) -> Result<()> {
+        let text = "A collection that was taken in is not here; this member's data is given up";
+        self.env().log.warn(Component::Recovery, 9100188, text, |a| {
+            a.data("error", &WithCode(why));
+        });
+        let last = self.storage().log().read(Bound::Unbounded, true).next()?;
+        let promised = last.map(|(_, entry)| EntryView::parse(RawDoc::trusted(&entry)).map(|e| e.op_time()));
+        self.give_up_data(promised.transpose()?.unwrap_or(OpTime::NULL))
     }
 
     /// From where the tables stand to the end of the log.
@@ -72,8 +93,7 @@ impl Catalog {
         // Without an entry to apply only indexes of older versions are made anew.
         self.finish_rebuilds(storage.log().last().max(storage.recovery_ts()))?;
         if applied > 0 {
-            let named = self.named_idents();
-            storage.drop_unnamed(|ident| named.contains(&ident))?;
+            self.drop_unnamed_rows()?;
         }
         Ok(())
     }
@@ -220,6 +240,11 @@ impl Catalog {
         if stored.get(&coll.uuid).is_some_and(|s| s.as_of >= e.ts) {
             return;
         }
+        if e.op == OpType::Command && e.command().is_some_and(|c| c.name() == "importCollection") {
+            // Nothing was counted before; what is stored was another collection's.
+            coll.shared.sizes.set(totals_of(e));
+            return;
+        }
         coll.shared.sizes.changed(e.ts, size_effect(e), || self.storage().counted());
     }
 
@@ -303,7 +328,7 @@ pub(crate) fn size_effect(e: &EntryView<'_>) -> Totals {
     }
 }
 
-fn last_rid(txn: &Txn, parts: &Parts) -> Result<i64> {
+pub(crate) fn last_rid(txn: &Txn, parts: &Parts) -> Result<i64> {
     if parts.options.clustered.is_some() {
         return Ok(0);
     }

@@ -35,8 +35,7 @@ impl Catalog {
         let applied = applied?;
         storage.log().publish(common);
         self.finish_rebuilds(common)?;
-        let named = self.named_idents();
-        storage.drop_unnamed(|ident| named.contains(&ident))?;
+        self.drop_unnamed_rows()?;
         Ok(applied)
     }
 

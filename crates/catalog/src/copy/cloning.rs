@@ -97,6 +97,7 @@ impl Catalog {
         if !self.is_copy_unfinished()? {
             return Err(Error::internal("only a copy that is not finished can be discarded"));
         }
+        self.forget_imports()?;
         self.storage().start_afresh()?;
         self.storage().cut_log(Timestamp::ZERO)?;
         self.forget_definitions();

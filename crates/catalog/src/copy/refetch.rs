@@ -177,6 +177,7 @@ impl Catalog {
         self.storage().rewind_to(common)?;
         self.forget_definitions();
         self.load_rows(common)?;
+        self.forget_imports_not_in_use()?;
         let file = self.env().disk.open(FILE, false)?;
         let mut documents = Documents { file, at: 0, buffer: Vec::new() };
         let mut current: Option<(Arc<Collection>, Vec<IndexSpec>)> = None;
@@ -207,8 +208,7 @@ impl Catalog {
         }
         self.storage().cut_log(common)?;
         self.storage().log().publish(common);
-        let named = self.named_idents();
-        self.storage().drop_unnamed(|ident| named.contains(&ident))?;
+        self.drop_unnamed_rows()?;
         let mark = self.min_valid()?.ok_or_else(|| Error::internal("a rollback without its mark"))?;
         self.set_min_valid(Some(MinValid { undo_to: Timestamp::ZERO, ..mark }))?;
         self.env().disk.remove(FILE)?;

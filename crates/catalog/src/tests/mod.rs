@@ -3,6 +3,7 @@ mod builds;
 mod crash;
 mod drops;
 mod hashed;
+mod imports;
 mod indexes;
 mod long_keys;
 mod past;

@@ -6,6 +6,7 @@
 //! told outside of units.
 
 use crate::schema::collection::Collection;
+use crate::schema::sizes::Totals;
 use crate::write::op::WriteOp;
 pub use crate::write::transaction_event::{
     Ids, Origin, RolledBack, TxnAborted, TxnCommitted, TxnId, TxnPrepared, TxnWrites,
@@ -90,6 +91,12 @@ pub enum Defined<'a> {
     IndexDropped {
         coll: &'a Collection,
         spec: &'a IndexSpec,
+    },
+    /// It was taken in from another set, with all its documents, under the name `import`.
+    Imported {
+        coll: &'a Collection,
+        import: Uuid,
+        totals: Totals,
     },
 }
 
@@ -324,6 +331,18 @@ fn command(e: &Defined<'_>) -> Command {
         Defined::BuildAborted { coll, build, specs, cause } => {
             let mut b = build_doc("abortIndexBuild", coll, *build, specs);
             b.raw_doc("cause", cause);
+            of(coll, b, None)
+        }
+        Defined::Imported { coll, import, totals } => {
+            b.str("importCollection", coll.ns.coll());
+            b.uuid("import", &import.0);
+            b.i64("numRecords", totals.count).i64("dataSize", totals.bytes);
+            b.doc("options", |o| coll.options.append_to(o));
+            b.array("indexes", |a| {
+                for i in &coll.indexes {
+                    a.raw_doc(&i.spec.doc);
+                }
+            });
             of(coll, b, None)
         }
         Defined::IndexDropped { coll, spec } => {

@@ -238,7 +238,7 @@ const FORMS: &[Row] = &[
 /// Commands that only [`crate::admin`] draws: they change the server, the set or what others see.
 #[rustfmt::skip]
 const ADMIN: &[&str] = &[
-    "_closeBackup", "_demoWorkflow", "_keptSessions", "_openBackup", "_readBackup", "abortTransaction", "appendOplogNote",
+    "_closeBackup", "_demoWorkflow", "_forgetImport", "_importCollections", "_keptSessions", "_openBackup", "_readBackup", "_takeInCollections", "abortTransaction", "appendOplogNote",
     "applyOps", "clearLog", "commitTransaction", "configureFailPoint", "coordinateCommitTransaction",
     "dropConnections", "endSessions", "fsync", "fsyncUnlock", "killAllSessions", "killAllSessionsByPattern", "killOp", "killSessions",
     "logRotate", "prepareTransaction", "profile", "refreshLogicalSessionCacheNow", "refreshSessions", "replSetAbortPrimaryCatchUp",

@@ -8,9 +8,11 @@
 use crate::data::lanes::{Lanes, Place, on_workers};
 use crate::data::progress::Position;
 use crate::data::queue::{Chunk, Queue};
-use crate::data::{Deps, Stop};
+use crate::data::{Deps, Lacking, Stop};
+use pando_base::panics::poisoned;
 use pando_base::{Error, ErrorCode, Result, Timestamp, limits};
-use pando_catalog::{Applying, Marks, same_entry};
+use pando_catalog::{Applying, IMPORT_MISSING, Marks, same_entry};
+use pando_env::Component;
 use pando_oplog::meta::{BatchLimits, Kind, batch_prefix};
 use pando_oplog::{EntryView, Meta, OpType};
 use std::collections::VecDeque;
@@ -63,7 +65,7 @@ impl Batch {
     }
 }
 
-pub(crate) async fn run(deps: Deps, stop: Stop, from: Arc<Queue>) {
+pub(crate) async fn run(deps: Deps, stop: Stop, from: Arc<Queue>, lacking: Lacking) {
     let mut waiting: VecDeque<(Arc<Chunk>, usize)> = VecDeque::new();
     loop {
         if waiting.is_empty() {
@@ -89,10 +91,25 @@ pub(crate) async fn run(deps: Deps, stop: Stop, from: Arc<Queue>) {
             applied => applied,
         };
         if let Err(e) = looked {
+            if e.code == IMPORT_MISSING {
+                return give_way(&deps, &from, &lacking, e).await;
+            }
             deps.upper.fatal("Failed to apply a batch of oplog entries", &e);
             return;
         }
     }
+}
+
+/// The log speaks of a collection whose files this member has not. It copies the set's data; where it is a leader that catches up, its
+/// drain fails. Nothing is applied any more until the path ends.
+async fn give_way(deps: &Deps, from: &Queue, lacking: &Lacking, why: Error) {
+    let text = "A collection that was taken in is not here, the set's data is to be copied";
+    deps.env.log.warn(Component::Repl, 9100189, text, |a| {
+        a.data("error", &why);
+    });
+    *lacking.lock().unwrap_or_else(poisoned) = Some(why);
+    deps.upper.resync();
+    while from.take_all().await.is_some() {}
 }
 
 /// After a rollback that fetched documents: is everything applied that they may have seen?

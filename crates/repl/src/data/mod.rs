@@ -48,7 +48,8 @@ pub use progress::{Position, Progress};
 pub use undone::Undone;
 pub use upper::Upper;
 
-use pando_base::limits;
+use pando_base::panics::poisoned;
+use pando_base::{Error, limits};
 use pando_catalog::Catalog;
 use pando_command::Instance;
 use pando_env::Env;
@@ -56,8 +57,8 @@ use pando_env::sync::Notify;
 use pando_rpc::{LoginAs, Pool};
 use queue::Queue;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 
 /// What the data path works with.
 #[derive(Clone)]
@@ -163,10 +164,15 @@ impl Drop for Running {
     }
 }
 
+/// Why entries that were written could not be applied: something that they speak of is not here, and only a copy of the set's data
+/// can bring it.
+pub(crate) type Lacking = Arc<Mutex<Option<Error>>>;
+
 /// Running tasks of a secondary.
 pub struct DataPath {
     stop: Stop,
     fetched: Arc<Queue>,
+    lacking: Lacking,
 }
 
 impl DataPath {
@@ -177,11 +183,12 @@ impl DataPath {
             Arc::new(Queue::new(limits::FETCH_BUFFER_BYTES_MAX, &deps.instance.metrics.replication));
         let written =
             Arc::new(Queue::new(limits::APPLY_BUFFER_BYTES_MAX, &deps.instance.metrics.replication));
-        let path = DataPath { stop, fetched: fetched.clone() };
+        let lacking = Lacking::default();
+        let path = DataPath { stop, fetched: fetched.clone(), lacking: lacking.clone() };
         let last = deps.progress.written().op_time;
         path.spawn(&deps, "background sync", |d, s| background_sync::run(d, s, fetched.clone(), last));
         path.spawn(&deps, "oplog writer", |d, s| writer::run(d, s, fetched.clone(), written.clone()));
-        path.spawn(&deps, "oplog applier", |d, s| applier::run(d, s, written.clone()));
+        path.spawn(&deps, "oplog applier", |d, s| applier::run(d, s, written.clone(), lacking.clone()));
         path.spawn(&deps, "position reporter", reporter::run);
         path
     }
@@ -193,11 +200,13 @@ impl DataPath {
     ) {
         self.stop.spawn(&deps.env, name, task(deps.clone(), self.stop.clone()));
     }
-    /// Stops fetching; what was fetched is still written and applied (a delayed member forgets it). Resolves when nothing runs any more.
-    pub async fn stop(&self) {
+    /// Stops fetching; what was fetched is still written and applied (a delayed member forgets it). Resolves when nothing runs any more,
+    /// with the reason why not everything that was written is applied.
+    pub async fn stop(&self) -> Option<Error> {
         self.stop.ask();
         // The writer ends behind the last fetched batch, the applier behind the last written one.
         self.fetched.close();
         self.stop.wait_ended().await;
+        self.lacking.lock().unwrap_or_else(poisoned).take()
     }
 }

@@ -131,7 +131,8 @@ fn events_of(unit: &WriteUnit, event: &Defined<'_>) -> Vec<Event> {
             events
         }
         Defined::DatabaseDropped { db } => vec![Event::drop_database(db)],
-        Defined::Modified { .. } => Vec::new(),
+        // The other set's clients have created it.
+        Defined::Modified { .. } | Defined::Imported { .. } => Vec::new(),
         Defined::IndexCreated { coll, spec } => vec![index(&coll.ns, spec, IndexBuild::Succeeded)],
         Defined::BuildStarted { coll, specs, .. } => of_builds(coll, specs, IndexBuild::Started),
         Defined::BuildCommitted { coll, specs, .. } => of_builds(coll, specs, IndexBuild::Succeeded),

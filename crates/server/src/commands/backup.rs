@@ -4,7 +4,7 @@
 use super::prelude::*;
 use crate::config::VERSION;
 use pando_base::limits;
-use pando_storage::PinnedKind;
+use pando_storage::{PinnedCheckpoint, PinnedKind};
 
 pub(super) async fn open(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     req.check("_openBackup", &[])?;
@@ -42,7 +42,12 @@ pub(super) async fn open(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resu
     if !committed.is_zero() {
         r.body.timestamp("committed", committed);
     }
-    r.body.array("files", |a| {
+    append_files(&mut r.body, &pin);
+    Ok(r)
+}
+
+fn append_files(body: &mut DocBuilder, pin: &PinnedCheckpoint) {
+    body.array("files", |a| {
         for f in pin.files() {
             a.doc(|d| {
                 d.str("path", &f.path);
@@ -53,19 +58,33 @@ pub(super) async fn open(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resu
             });
         }
     });
-    Ok(r)
+}
+
+/// What `_openBackup` told of the files, for another node than the one that has asked for the backup.
+fn list(server: &Server, pin: &PinnedCheckpoint) -> Reply {
+    let mut r = Reply::with_capacity(64 * pin.files().len());
+    if server.storage.is_encrypted() {
+        r.body.bool("encrypted", true);
+    }
+    r.body.timestamp("checkpoint", pin.at);
+    append_files(&mut r.body, pin);
+    r
 }
 
 pub(super) async fn read(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let (mut file, mut offset) = (0, 0);
+    let (mut file, mut offset, mut files) = (0, 0, false);
     for arg in req.args("_readBackup") {
         match arg.name() {
             "file" => file = arg.i64_at_least(0)? as usize,
             "offset" => offset = arg.i64_at_least(0)? as u64,
+            "files" => files = arg.bool()?,
             _ => return Err(arg.unknown()),
         }
     }
     let pin = server.upkeep.backups.find(id_of(&req)?, server.instance.env.clock.mono())?;
+    if files {
+        return Ok(list(server, &pin));
+    }
     let piece = server.instance.env.offload(move || pin.read(file, offset, limits::BACKUP_READ_BYTES)).await;
     let piece = piece.unwrap_or_else(|| Err(Error::internal("the read failed")))?;
     let mut r = Reply::with_capacity(piece.len() + 64);

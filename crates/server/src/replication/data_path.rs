@@ -1,9 +1,8 @@
 //! The data path of a member that follows: fetched from whom the coordinator chooses, from the end of this node's log.
 
 use super::Replication;
-use pando_base::Result;
+use pando_base::{Error, Result};
 use pando_env::Component;
-
 use pando_repl::data::sync_status::SyncStatus;
 use pando_repl::data::{DataPath, Deps, Position as DataPosition};
 use std::sync::{Arc, PoisonError};
@@ -43,16 +42,28 @@ impl Replication {
         })
     }
     /// Stops fetching, and returns when everything fetched is applied.
+    ///
+    /// # Errors
+    /// What could not be applied for want of data.
+    pub(crate) async fn drain_data_path(&self) -> Result<()> {
+        self.end_data_path().await.map_or(Ok(()), Err)
+    }
+    /// The same where it does not matter whether everything is applied.
     pub(crate) async fn stop_data_path(&self) -> Result<()> {
+        self.end_data_path().await;
+        Ok(())
+    }
+    async fn end_data_path(&self) -> Option<Error> {
         if let Some(sync) = self.initial_sync.lock().unwrap_or_else(PoisonError::into_inner).take() {
             sync.stop();
         }
         let path = self.data_path.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(path) = path.filter(|_| self.lifecycle.fatal_error().is_none()) {
-            path.stop().await;
+            let lacking = path.stop().await;
             self.env.log.info(Component::Repl, 21107, "Finished oplog application", |_| {});
+            return lacking;
         }
-        Ok(())
+        None
     }
     /// Of the initial sync that runs.
     pub(crate) fn initial_sync_status(&self) -> Option<SyncStatus> {

@@ -189,7 +189,7 @@ impl Effects for ServerEffects {
         })
     }
     fn drain(&self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { self.roles()?.replication.stop_data_path().await })
+        Box::pin(async move { self.roles()?.replication.drain_data_path().await })
     }
 
     fn become_writable(&self, term: Term) -> BoxFuture<'_, Result<Position>> {

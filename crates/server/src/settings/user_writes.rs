@@ -138,8 +138,10 @@ impl OpObserver for UserWrites {
                 self.check_in(unit, from).and_then(|()| self.check(unit, to.db()))
             }
             Defined::DatabaseDropped { db } => self.check(unit, db),
-            // Of a build that began before.
-            Defined::BuildCommitted { .. } | Defined::BuildAborted { .. } => Ok(()),
+            // Of a build that began before; no user's.
+            Defined::BuildCommitted { .. } | Defined::BuildAborted { .. } | Defined::Imported { .. } => {
+                Ok(())
+            }
         }
     }
 }

@@ -280,7 +280,8 @@ impl OpObserver for DonationObserver {
             | Defined::BuildStarted { coll, .. }
             | Defined::BuildCommitted { coll, .. }
             | Defined::BuildAborted { coll, .. }
-            | Defined::IndexDropped { coll, .. } => coll,
+            | Defined::IndexDropped { coll, .. }
+            | Defined::Imported { coll, .. } => coll,
             Defined::DatabaseDropped { .. } => return Ok(()),
         };
         for donation in self.0.of_collection(coll) {

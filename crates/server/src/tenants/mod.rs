@@ -7,6 +7,7 @@
 //! ```
 //! * [`observer`] — what a state document says holds from its commit on, on every member; and the check of writes;
 //! * [`waiting`] — reads, and what becomes of those that were turned away;
+//! * [`merge`] — the copy of a shard merge: tables of another set are taken in by their files;
 //! * [`exports`] — a tenant's data that this primary holds still for another set; [`copy`] — the same taken over from another one;
 //! * [`split_steps`], [`donor_steps`], [`recipient_steps`] — what the primary does for a split, and for tenants that go to another set or come
 //!   from one, step by step (`pando_workflows`: `shard_split`, `donate_tenants`, `receive_tenants`);
@@ -15,6 +16,7 @@
 pub(crate) mod copy;
 pub(crate) mod donor_steps;
 pub(crate) mod exports;
+pub(crate) mod merge;
 pub(crate) mod observer;
 pub(crate) mod receptions;
 pub(crate) mod recipient_steps;
@@ -37,6 +39,8 @@ pub(crate) struct Tenants {
     pub(crate) blockers: AccessBlockers,
     pub(crate) receptions: Receptions,
     pub(crate) exports: exports::Exports,
+    /// Another set's files are being taken in.
+    pub(crate) taking: merge::Taking,
     internal: InternalCollections,
     member: Arc<Repl>,
 }
@@ -74,7 +78,7 @@ pub(crate) fn check_restorable(kind: Kind, doc: &RawDoc) -> Result<()> {
 
 impl Tenants {
     pub(crate) fn new(internal: InternalCollections, member: Arc<Repl>) -> Tenants {
-        Tenants { blockers: AccessBlockers::default(), exports: Default::default(), receptions: Receptions::default(), internal, member }
+        Tenants { blockers: AccessBlockers::default(), exports: Default::default(), receptions: Receptions::default(), taking: Default::default(), internal, member }
     }
     /// An operation of a state document. `None`: of the set that this one has come from; its tenants are here now.
     fn operation(&self, kind: Kind, doc: &RawDoc) -> Result<Option<Operation>> {

@@ -144,7 +144,8 @@ impl OpObserver for TenantObserver {
             | Defined::Dropped { coll, .. }
             | Defined::Modified { coll, .. }
             | Defined::BuildCommitted { coll, .. }
-            | Defined::IndexDropped { coll, .. } => self.check_definition(unit, coll.ns.db()),
+            | Defined::IndexDropped { coll, .. }
+            | Defined::Imported { coll, .. } => self.check_definition(unit, coll.ns.db()),
             Defined::Renamed { from, to, .. } => {
                 self.check_definition(unit, from.ns.db())?;
                 self.check_definition(unit, to.db())

@@ -11,6 +11,7 @@ mod feature_version;
 mod flow;
 mod forward_to_primary;
 mod members;
+mod merge_files;
 mod not_utf8;
 mod observers;
 mod office;

@@ -1,0 +1,31 @@
+//! Collections of another set that are taken in by their files.
+
+use super::Maintenance;
+use pando_base::{Namespace, OpTime, Result, Timestamp, Uuid};
+use pando_catalog::Imported;
+
+impl Maintenance {
+    /// Reads the collections that are `wanted` out of another set's staged files and names their tables under `import`; nobody sees
+    /// anything of them. Takes long; `go_on` is asked now and then. May be asked again.
+    pub fn take_in(
+        &self,
+        import: Uuid,
+        wanted: &dyn Fn(&Namespace) -> bool,
+        go_on: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Imported> {
+        self.catalog.take_in(import, wanted, go_on)
+    }
+    /// What was taken in under this name; `None` where nothing was, or it was forgotten.
+    pub fn imported(&self, import: Uuid) -> Result<Option<Imported>> {
+        self.catalog.imported(import)
+    }
+    /// On a primary: makes a collection seen that was taken in, with an entry of the log. `None` where it is there already.
+    pub async fn import_collection(&self, import: Uuid, uuid: Uuid) -> Result<Option<OpTime>> {
+        self.catalog.import_collection(import, uuid).await
+    }
+    /// Once this node's tables stand at `upto`, which is behind the entries of all these collections: the names go, and with them the
+    /// tables that no collection has. False while they do not stand there.
+    pub fn forget_import(&self, import: Uuid, upto: Timestamp) -> Result<bool> {
+        self.catalog.forget_import(import, upto)
+    }
+}

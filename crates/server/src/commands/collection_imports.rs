@@ -1,0 +1,99 @@
+//! Collections of another set that are taken in by their files: the steps of a shard merge's copy, each asked for by the recipient's
+//! primary. `_takeInCollections` of every member, `_importCollections` of itself, `_forgetImport` of every member.
+
+use super::prelude::*;
+use crate::tenants::{Tenants, merge};
+use pando_base::patience::Operation;
+use pando_base::{Timestamp, Uuid};
+use pando_command::request::missing;
+use std::sync::Arc;
+
+fn tenants_of<'a>(server: &'a Server, req: &Request<'_>) -> Result<&'a Arc<Tenants>> {
+    let none = || {
+        let text = format!("{} is only supported in serverless mode", req.name);
+        Error::new(ErrorCode::CommandNotSupported, text)
+    };
+    server.tenants.as_ref().ok_or_else(none)
+}
+
+fn import_of(req: &Request<'_>) -> Result<Uuid> {
+    let id = match req.first().value() {
+        Value::Binary { subtype: 4, bytes } => Uuid::from_slice(bytes),
+        _ => None,
+    };
+    id.ok_or_else(|| Error::bad_value(format!("{} takes a UUID", req.name)))
+}
+
+/// `_takeInCollections: <UUID>, donor: <host>, backup: <number>`: copies the files that the donor holds still, and takes the tenants'
+/// collections in; nobody sees them. Answers what there is when it is all there.
+pub(super) async fn take_in(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let (mut donor, mut backup) = (None, None);
+    for arg in req.args("_takeInCollections") {
+        match arg.name() {
+            "donor" => donor = Some(arg.str()?),
+            "backup" => backup = Some(arg.i64_at_least(0)?),
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let (tenants, import) = (tenants_of(server, &req)?, import_of(&req)?);
+    let host = donor.ok_or_else(|| missing(req.name, "donor"))?;
+    let backup = backup.ok_or_else(|| missing(req.name, "backup"))?;
+    if !server.replication.member.is_readable() {
+        let text = "node is not in primary or secondary state";
+        return Err(Error::new(ErrorCode::NotPrimaryOrSecondary, text));
+    }
+    let maintenance = &server.upkeep.maintenance;
+    let imported = match maintenance.imported(import)? {
+        Some(there) => there,
+        None => {
+            let taken = tenants.taking.begin()?;
+            let env = &server.instance.env;
+            let donor = merge::Donor { env, pool: &server.replication.data_pool, host, backup };
+            ctx.interruptible(merge::fetch(&donor, &taken)).await??;
+            let watch = ctx.watch();
+            let work = merge::take_in(env, maintenance, import, &taken, move || watch.check());
+            ctx.interruptible(work).await??
+        }
+    };
+    let mut r = Reply::with_capacity(128 * imported.collections.len());
+    r.body.timestamp("checkpoint", imported.at);
+    r.body.array("collections", |a| {
+        for c in &imported.collections {
+            a.doc(|d| {
+                d.str("ns", c.ns.as_str()).uuid("uuid", &c.uuid.0);
+                d.i64("documents", c.documents as i64).i64("bytes", c.bytes as i64);
+            });
+        }
+    });
+    Ok(r)
+}
+
+/// `_importCollections: <UUID>`: what was taken in on every member comes into being.
+pub(super) async fn import(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    req.check("_importCollections", &[])?;
+    tenants_of(server, &req)?;
+    let n = merge::publish(&server.upkeep.maintenance, import_of(&req)?).await?;
+    let mut r = Reply::new();
+    r.body.i32_or_i64("n", n as i64);
+    Ok(r)
+}
+
+/// `_forgetImport: <UUID>, upto: <timestamp>`: nothing need be remembered of the taking-in once this member's tables stand at `upto`.
+/// `forgotten: false` where a majority, and so a checkpoint, is not there yet.
+pub(super) async fn forget(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
+    let mut upto: Option<Timestamp> = None;
+    for arg in req.args("_forgetImport") {
+        match (arg.name(), arg.value()) {
+            ("upto", Value::Timestamp(ts)) => upto = Some(ts),
+            ("upto", _) => return Err(arg.wrong_type(&["timestamp"])),
+            _ => return Err(arg.unknown()),
+        }
+    }
+    tenants_of(server, &req)?;
+    let (import, upto) = (import_of(&req)?, upto.ok_or_else(|| missing(req.name, "upto"))?);
+    server.upkeep.checkpoints.take_now(ctx).await?;
+    let forgotten = merge::forget(&server.upkeep.maintenance, import, upto)?;
+    let mut r = Reply::new();
+    r.body.bool("forgotten", forgotten);
+    Ok(r)
+}

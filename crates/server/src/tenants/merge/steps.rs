@@ -1,0 +1,51 @@
+//! What follows the copy of the files, on each member and on the primary.
+
+use super::Taken;
+use pando_access::{Imported, Maintenance};
+use pando_base::{Error, ErrorCode, Namespace, Result, TenantId, Timestamp, Uuid};
+use pando_env::Env;
+
+fn is_of_tenant(ns: &Namespace) -> bool {
+    TenantId::of(ns.db()).is_some()
+}
+
+/// On each member: tables of this node are made of the tenants' tables in the files that were fetched, and named, durably; from then on
+/// the primary may be told so. The files go, also where they are refused. May be asked again.
+pub(crate) async fn take_in(
+    env: &Env,
+    maintenance: &Maintenance,
+    import: Uuid,
+    taken: &Taken,
+    go_on: impl FnMut() -> Result<()> + Send + 'static,
+) -> Result<Imported> {
+    let (maintenance, disk, taken, mut go_on) = (maintenance.clone(), env.disk.clone(), taken.clone(), go_on);
+    let work = move || {
+        let _taken = taken;
+        let done = maintenance.take_in(import, &is_of_tenant, &mut go_on);
+        if done.is_err() {
+            pando_storage::discard_foreign(&*disk)?;
+        }
+        done
+    };
+    env.offload(work).await.unwrap_or_else(|| Err(Error::internal("taking in another set's tables panicked")))
+}
+
+/// On the primary, once every member that bears data has told that it has the tables: the collections come into being, each by one entry of
+/// the log. Those that an earlier primary has published are passed over. Returns how many there are. They are to be on a majority before
+/// anything follows from it.
+pub(crate) async fn publish(maintenance: &Maintenance, import: Uuid) -> Result<usize> {
+    let Some(imported) = maintenance.imported(import)? else {
+        let text = format!("nothing was taken in under {import}");
+        return Err(Error::new(ErrorCode::NoSuchTenantMigration, text));
+    };
+    for collection in &imported.collections {
+        maintenance.import_collection(import, collection.uuid).await?;
+    }
+    Ok(imported.collections.len())
+}
+
+/// On each member, once the merge is decided, in whatever way: `upto` is behind every entry that [`publish`] has written. False as long as
+/// this member's tables do not stand there; a checkpoint brings them there once a majority has it.
+pub(crate) fn forget(maintenance: &Maintenance, import: Uuid, upto: Timestamp) -> Result<bool> {
+    maintenance.forget_import(import, upto)
+}
