@@ -26,6 +26,6 @@ pub use error::{Error, Result};
 pub use hash::{HashMap, HashSet};
 pub use ns::{DbName, Namespace};
 pub use session_id::SessionId;
-pub use tenant::TenantId;
+pub use tenant::{TenantId, TenantScope};
 pub use time::{Millis, OpTime, Term, Timestamp, is_credible_term};
 pub use uuid::Uuid;

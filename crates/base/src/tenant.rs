@@ -1,5 +1,6 @@
 //! Whose a database is (SV-MODE-2): `<tenant>_<name>` belongs to a tenant; `admin`, `config` and `local` belong to the set.
 
+use std::borrow::Cow;
 use crate::{Error, Result, limits};
 use std::fmt;
 
@@ -44,10 +45,48 @@ impl fmt::Display for TenantId {
     }
 }
 
+/// Whose data something is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TenantScope<'a> {
+    One(Cow<'a, str>),
+    /// All that a set has; what is no tenant's is nobody's here.
+    All,
+}
+
+impl<'a> TenantScope<'a> {
+    pub fn one(tenant: &'a str) -> TenantScope<'a> {
+        TenantScope::One(Cow::Borrowed(tenant))
+    }
+    pub fn into_owned(self) -> TenantScope<'static> {
+        match self {
+            TenantScope::One(tenant) => TenantScope::One(Cow::Owned(tenant.into_owned())),
+            TenantScope::All => TenantScope::All,
+        }
+    }
+    /// Whether a database is among theirs.
+    pub fn owns(&self, db: &str) -> bool {
+        match self {
+            TenantScope::One(tenant) => TenantId::of(db) == Some(tenant),
+            TenantScope::All => TenantId::of(db).is_some(),
+        }
+    }
+    /// Whether a namespace is in one of their databases.
+    pub fn owns_ns(&self, ns: &str) -> bool {
+        ns.split_once('.').is_some_and(|(db, _)| self.owns(db))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_scope_is_one_tenant_or_all() {
+        let one = TenantScope::one("acme");
+        assert!(one.owns("acme_db") && !one.owns("acmes_db") && !one.owns("acme") && !one.owns("admin"));
+        assert!(one.owns_ns("acme_db.c") && !one.owns_ns("acme_db"));
+        assert!(TenantScope::All.owns("zeta_db") && !TenantScope::All.owns("admin"));
+    }
     #[test]
     fn a_tenant_is_what_stands_before_the_first_underscore() {
         let cases = [

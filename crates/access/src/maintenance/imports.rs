@@ -19,6 +19,10 @@ impl Maintenance {
     pub fn imported(&self, import: Uuid) -> Result<Option<Imported>> {
         self.catalog.imported(import)
     }
+    /// Under which names something was taken in here.
+    pub fn imports(&self) -> Result<Vec<Uuid>> {
+        self.catalog.imports()
+    }
     /// On a primary: makes a collection seen that was taken in, with an entry of the log. `None` where it is there already.
     pub async fn import_collection(&self, import: Uuid, uuid: Uuid) -> Result<Option<OpTime>> {
         self.catalog.import_collection(import, uuid).await

@@ -5,7 +5,7 @@
 
 use super::{Maintenance, RangePlace};
 use crate::internal_collections::OP;
-use pando_base::{Error, ErrorCode, Namespace, Result, TenantId, Timestamp, Uuid, limits};
+use pando_base::{Error, ErrorCode, Namespace, Result, TenantId, TenantScope, Timestamp, Uuid, limits};
 use pando_bson::{DocBuf, RawDoc};
 use pando_catalog::{Collection, CollectionSource, Interrupt, WriteGuard, WriteOp, WriteUnit};
 use pando_oplog::EntryView;
@@ -69,12 +69,12 @@ impl TenantExport {
 }
 
 impl Maintenance {
-    /// What there is of a tenant at a time, to which everything must be readable already.
-    pub fn export_tenant(&self, tenant: &str, at: Timestamp) -> Result<TenantExport> {
+    /// What there is of tenants at a time, to which everything must be readable already.
+    pub fn export_tenants(&self, whose: &TenantScope<'_>, at: Timestamp) -> Result<TenantExport> {
         // What is prepared and undecided might commit at that time still.
         let waits = BeginOptions { on_prepared: OnPrepared::Conflict };
         let txn = self.catalog.storage().begin_with(ReadAt::At(at), waits)?;
-        let all = self.catalog.collections_at(&txn, |db| TenantId::of(db) == Some(tenant))?;
+        let all = self.catalog.collections_at(&txn, |db| whose.owns(db))?;
         let replicated = all.into_iter().filter(|coll| coll.replicated);
         let collections = replicated.map(|coll| (coll.uuid, coll)).collect();
         Ok(TenantExport { at, txn, collections })

@@ -25,3 +25,5 @@ pub const FOREIGN_READ_TRIES: u32 = 20;
 pub const FOREIGN_READ_PAUSE_MS: u64 = 500;
 /// Bytes of the disk that stay free when another set's tables are taken in.
 pub const FOREIGN_DISK_RESERVE_BYTES: u64 = 256 << 20;
+/// A member that takes another set's tables in is asked again after so long whether it has them.
+pub const FOREIGN_TAKE_IN_SECS_MAX: u64 = 600;

@@ -135,6 +135,17 @@ impl Catalog {
         Ok(whole.map(|at| Imported { at, collections }))
     }
 
+    /// All that are not forgotten.
+    pub fn imports(&self) -> Result<Vec<Uuid>> {
+        let rows = self.rows_of(None)?;
+        let mut ids: Vec<Uuid> = rows
+            .iter()
+            .filter_map(|(key, _)| Uuid::from_slice(key.get(PREFIX.len()..WHOLE_LEN)?))
+            .collect();
+        ids.dedup();
+        Ok(ids)
+    }
+
     /// Once this node's tables stand at `upto`, which is behind every entry that takes one of these collections in: no such entry is
     /// applied any more, and nothing need be remembered. Tables that no collection has are dropped. False while they do not stand
     /// there.

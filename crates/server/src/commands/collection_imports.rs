@@ -78,7 +78,7 @@ pub(super) async fn import(server: &Server, _: &OpCtx, req: Request<'_>) -> Resu
     Ok(r)
 }
 
-/// `_forgetImport: <UUID>, upto: <timestamp>`: nothing need be remembered of the taking-in once this member's tables stand at `upto`.
+/// `_forgetImport: <UUID> | "all", upto: <timestamp>`: nothing need be remembered of the taking-in once this member's tables stand at `upto`.
 /// `forgotten: false` where a majority, and so a checkpoint, is not there yet.
 pub(super) async fn forget(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let mut upto: Option<Timestamp> = None;
@@ -90,9 +90,19 @@ pub(super) async fn forget(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Re
         }
     }
     tenants_of(server, &req)?;
-    let (import, upto) = (import_of(&req)?, upto.ok_or_else(|| missing(req.name, "upto"))?);
-    server.upkeep.checkpoints.take_now(ctx).await?;
-    let forgotten = merge::forget(&server.upkeep.maintenance, import, upto)?;
+    let upto = upto.ok_or_else(|| missing(req.name, "upto"))?;
+    let maintenance = &server.upkeep.maintenance;
+    let imports = match req.first().value() {
+        Value::String("all") => maintenance.imports()?,
+        _ => vec![import_of(&req)?],
+    };
+    if !imports.is_empty() {
+        server.upkeep.checkpoints.take_now(ctx).await?;
+    }
+    let mut forgotten = true;
+    for import in imports {
+        forgotten &= merge::forget(maintenance, import, upto)?;
+    }
     let mut r = Reply::new();
     r.body.bool("forgotten", forgotten);
     Ok(r)

@@ -12,7 +12,7 @@
 use super::LogicalSessions;
 use super::restore::{done_of, prev_of, statements_of, transaction_of};
 use pando_access::TransactionHistory;
-use pando_base::{Error, ErrorCode, Millis, OpTime, Result, SessionId, TenantId, Timestamp, Uuid, limits};
+use pando_base::{Error, ErrorCode, Millis, OpTime, Result, SessionId, TenantScope, Timestamp, Uuid, limits};
 use pando_bson::keystring::KeyBuilder;
 use pando_bson::{DocBuf, DocBuilder, RawDoc};
 use pando_oplog::entry::{EntryView, INCOMPLETE_HISTORY_STMT, OpType};
@@ -42,8 +42,8 @@ pub(crate) struct MovingRange {
 /// What moves.
 pub(crate) enum Moving {
     Range(MovingRange),
-    /// All databases of one. Transactions are told, too: a commit that is sent again has to be answered.
-    Tenant(String),
+    /// All databases of one, or of all. Transactions are told, too: a commit that is sent again has to be answered.
+    Tenants(TenantScope<'static>),
 }
 
 /// Of what moves, what is still to be told.
@@ -95,7 +95,7 @@ impl MovingHistory {
         let left = known.retryable_writes().map(chain).collect();
         let committed = match what {
             Moving::Range(_) => VecDeque::new(),
-            Moving::Tenant(_) => known.committed().collect(),
+            Moving::Tenants(_) => known.committed().collect(),
         };
         let (until, ahead, last) = (Timestamp::MAX, None, History::default());
         Ok(MovingHistory { what, left, committed, until, ahead, read_upto, last, told: 0 })
@@ -162,8 +162,8 @@ impl MovingHistory {
     ) -> Result<Option<DocBuf>> {
         match (sessions.entry_at(at)?, &self.what) {
             (Some(entry), _) => self.of_what_moves(sessions, &entry),
-            (None, Moving::Tenant(tenant)) => {
-                let somewhere = format!("{tenant}_.$cmd");
+            (None, Moving::Tenants(whose)) => {
+                let somewhere = somewhere(whose);
                 Ok(Some(committed(&session, number, &somewhere, at, i64::from(at.ts.secs()) * 1000)))
             }
             (None, Moving::Range(_)) => Ok(None),
@@ -172,23 +172,18 @@ impl MovingHistory {
     /// The entry as it is told, if a session has done something with it in what moves.
     fn of_what_moves(&self, sessions: &LogicalSessions, entry: &RawDoc) -> Result<Option<DocBuf>> {
         let whole = EntryView::parse(entry)?;
-        let tenant = match &self.what {
+        let whose = match &self.what {
             Moving::Range(range) => {
                 return statement(&whole, |e| e.ui == Some(range.uuid) && range.may_hold(e));
             }
-            Moving::Tenant(tenant) => tenant,
+            Moving::Tenants(whose) => whose,
         };
         if let Some((session, number, DurableState::Committed)) = transaction_of(&whole) {
-            let wrote = wrote_in(sessions, &whole, tenant)?;
+            let wrote = wrote_in(sessions, &whole, whose)?;
             return Ok(wrote.map(|ns| committed(&session, number, &ns, whole.op_time(), whole.wall)));
         }
-        statement(&whole, |e| is_of_tenant(e.ns, tenant))
+        statement(&whole, |e| whose.owns_ns(e.ns))
     }
-}
-
-/// Whether a namespace is in one of a tenant's databases.
-pub(crate) fn is_of_tenant(ns: &str, tenant: &str) -> bool {
-    ns.split_once('.').and_then(|(db, _)| TenantId::of(db)) == Some(tenant)
 }
 
 /// What another set notes of an entry that it is given as it is in the log, before it carries it out: what a session has done with it.
@@ -215,16 +210,23 @@ fn statement(whole: &EntryView<'_>, counts: impl Fn(&EntryView<'_>) -> bool) -> 
     Ok(is_told.then(|| told(whole, &e, &session, number)))
 }
 
+/// Where somebody has written, for all that is known.
+fn somewhere(whose: &TenantScope<'_>) -> String {
+    match whose {
+        TenantScope::One(tenant) => format!("{tenant}_.$cmd"),
+        TenantScope::All => "admin.$cmd".to_owned(),
+    }
+}
 /// Where a transaction that has ended with this entry wrote first in a tenant's databases.
-fn wrote_in(sessions: &LogicalSessions, last: &EntryView<'_>, tenant: &str) -> Result<Option<String>> {
+fn wrote_in(sessions: &LogicalSessions, last: &EntryView<'_>, whose: &TenantScope<'_>) -> Result<Option<String>> {
     let found = |e: &EntryView<'_>| -> Result<Option<String>> {
         // One that was committed elsewhere says so itself.
-        if is_of_tenant(e.ns, tenant) {
+        if whose.owns_ns(e.ns) {
             return Ok(Some(e.ns.to_owned()));
         }
         for op in e.inner().into_iter().flatten() {
             let op = op?;
-            if is_of_tenant(op.ns, tenant) {
+            if whose.owns_ns(op.ns) {
                 return Ok(Some(op.ns.to_owned()));
             }
         }
@@ -243,7 +245,7 @@ fn wrote_in(sessions: &LogicalSessions, last: &EntryView<'_>, tenant: &str) -> R
             }
             Ok(None) => return Ok(None),
             // The log has lost it: what it wrote nobody can say any more.
-            Err(_) => return Ok(Some(format!("{tenant}_.$cmd"))),
+            Err(_) => return Ok(Some(somewhere(whose))),
         }
     }
 }

@@ -3,11 +3,12 @@
 use super::copy::{Copier, PeerSet};
 use super::steps::Step;
 use crate::replication::role_changes::RoleChanges;
-use pando_base::{Error, ErrorCode, Result, TenantId, Timestamp, limits};
+use pando_base::{Error, ErrorCode, Result, TenantId, TenantScope, Timestamp, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
 use pando_command::Param;
+use pando_tenants::operation::MERGE;
 use pando_tenants::{Kind, Operation};
-use pando_workflows::receive_tenants;
+use pando_workflows::{receive_tenants, shard_split};
 use std::time::Duration;
 
 pub(crate) async fn run(roles: &RoleChanges, body: &RawDoc) -> Result<DocBuf> {
@@ -17,10 +18,13 @@ pub(crate) async fn run(roles: &RoleChanges, body: &RawDoc) -> Result<DocBuf> {
         receive_tenants::CHECK_EMPTY => check_empty(&step).await,
         receive_tenants::CLEAR => {
             with_copier(&step, async |copier| copier.clear().await).await?;
+            forget_imports(&step).await?;
             Ok(DocBuf::default())
         }
         receive_tenants::COPY => {
-            let at = with_copier(&step, async |copier| copier.copy().await).await?;
+            let merges = is_merge(&step);
+            let copy = async |copier: &Copier<'_>| if merges { copier.merge().await } else { copier.copy().await };
+            let at = with_copier(&step, copy).await?;
             Ok(doc! { "startApplyingDonorTimestamp": at }.to_raw())
         }
         receive_tenants::FOLLOW => follow(&step).await,
@@ -29,16 +33,38 @@ pub(crate) async fn run(roles: &RoleChanges, body: &RawDoc) -> Result<DocBuf> {
             let told = step.tenants.receptions.told(&step.id);
             Ok(doc! { "committed": told.committed, "forgotten": told.forgotten }.to_raw())
         }
+        shard_split::EXPIRE => {
+            // Whoever waits to hear that it may be forgotten does not wait for this.
+            if step.body.elem("expireAt").is_some() {
+                forget_imports(&step).await?;
+            }
+            step.common(Param::tenantMigrationGarbageCollectionDelayMS).await
+        }
         _ => step.common(Param::tenantMigrationGarbageCollectionDelayMS).await,
     }
 }
 
+/// Tables that were taken in, in whichever attempt, are collections by now or nothing.
+async fn forget_imports(step: &Step<'_>) -> Result<()> {
+    match is_merge(step) {
+        true => with_copier(step, async |copier| copier.forget_imports().await).await,
+        false => Ok(()),
+    }
+}
 async fn with_copier<T>(step: &Step<'_>, work: impl AsyncFnOnce(&Copier<'_>) -> Result<T>) -> Result<T> {
     let donor = PeerSet::parse(step.text("donorConnectionString")?)?;
-    let tenant = step.tenant_ids().next().ok_or_else(|| Error::internal("nobody comes"))?;
-    work(&Copier { roles: step.roles, id: step.id, tenant, donor: &donor }).await
+    let tenants: Vec<&str> = step.tenant_ids().collect();
+    let whose = match tenants.first() {
+        _ if is_merge(step) => TenantScope::All,
+        Some(tenant) => TenantScope::one(tenant),
+        None => return Err(Error::internal("nobody comes")),
+    };
+    work(&Copier { roles: step.roles, id: step.id, tenants: &tenants, whose, donor: &donor }).await
 }
 
+fn is_merge(step: &Step<'_>) -> bool {
+    step.text("protocol").is_ok_and(|protocol| protocol == MERGE)
+}
 /// A database of one of the tenants that is here.
 fn database_here(step: &Step<'_>) -> Option<String> {
     let all = step.roles.maintenance.databases();
@@ -54,10 +80,7 @@ fn validate(step: &Step<'_>) -> Result<DocBuf> {
     PeerSet::parse(step.text("donorConnectionString")?)?;
     let mut b = DocBuilder::new();
     b.elems_of(step.body).uuid("_id", &step.id.0).str("state", "uninitialized");
-    let kind = match step.text("protocol")? {
-        pando_tenants::operation::MERGE => Kind::MergeRecipient,
-        _ => Kind::Recipient,
-    };
+    let kind = if is_merge(step) { Kind::MergeRecipient } else { Kind::Recipient };
     step.tenants.blockers.reserve(&Operation::parse(kind, &b.finish())?)?;
     match database_here(step) {
         Some(db) => Err(is_here(&db)),

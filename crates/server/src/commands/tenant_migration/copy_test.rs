@@ -3,7 +3,7 @@
 use super::prelude::*;
 use super::tenants_of;
 use crate::tenants::copy::{Copier, PeerSet};
-use pando_base::{Timestamp, Uuid};
+use pando_base::{TenantScope, Timestamp, Uuid};
 use std::time::Duration;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -26,7 +26,8 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let (Some(id), Some(tenant), Some(donor)) = (id, tenant, donor) else {
         return Err(Error::bad_value("_tenantCopy needs migrationId, tenantId and donor"));
     };
-    let copier = Copier { roles: &server.upkeep.role_changes, id, tenant, donor: &donor };
+    let (roles, whose) = (&server.upkeep.role_changes, TenantScope::one(tenant));
+    let copier = Copier { roles, id, tenants: &[tenant], whose, donor: &donor };
     let mut r = Reply::new();
     match action {
         "clear" => ctx.interruptible(copier.clear()).await??,

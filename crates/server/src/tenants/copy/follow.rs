@@ -72,7 +72,8 @@ impl Copier<'_> {
         loop {
             let reply = self
                 .ask("_tenantEntries", |b| {
-                    b.str("tenantId", self.tenant).timestamp("after", helping.upto);
+                    self.append_whose(b);
+                    b.timestamp("after", helping.upto);
                     b.i64("skip", skip).i64("waitMS", wait.as_millis() as i64);
                 })
                 .await?;

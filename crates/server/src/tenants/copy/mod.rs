@@ -23,16 +23,17 @@ pub(crate) use peer_set::PeerSet;
 
 use crate::replication::role_changes::RoleChanges;
 use pando_access::Uninterrupted;
-use pando_base::{Error, Namespace, Result, Timestamp, Uuid};
+use pando_base::{Error, Namespace, Result, TenantScope, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_tenants::CopierDefines;
 
-/// One tenant's way from one set to this one.
+/// The way of a tenant, or of all that a set has, from that set to this one.
 pub(crate) struct Copier<'a> {
     pub(crate) roles: &'a RoleChanges,
     /// Of the migration.
     pub(crate) id: Uuid,
-    pub(crate) tenant: &'a str,
+    pub(crate) tenants: &'a [&'a str],
+    pub(crate) whose: TenantScope<'a>,
     pub(crate) donor: &'a PeerSet,
 }
 
@@ -41,7 +42,9 @@ impl Copier<'_> {
     pub(crate) async fn clear(&self) -> Result<()> {
         {
             let _defines = self.defines()?;
-            self.roles.maintenance.drop_tenant(self.tenant).await?;
+            for tenant in self.tenants {
+                self.roles.maintenance.drop_tenant(tenant).await?;
+            }
         }
         self.forget_progress().await
     }
@@ -52,7 +55,7 @@ impl Copier<'_> {
     /// 94 where the donor does not hold that time still any more: it has another primary. Whoever copies begins anew then, as behind
     /// every other error.
     pub(crate) async fn copy(&self) -> Result<Timestamp> {
-        let first = self.ask("_tenantSnapshot", |b| _ = b.str("tenantId", self.tenant)).await?;
+        let first = self.ask("_tenantSnapshot", |b| self.append_whose(b)).await?;
         let at = timestamp_at(&first, "at")?;
         let mut page = first;
         loop {
@@ -95,6 +98,13 @@ impl Copier<'_> {
             }
         }
     }
+    /// What sessions have done by now, where the documents come another way.
+    pub(crate) async fn tell_sessions(&self) -> Result<()> {
+        self.ask("_tenantSnapshot", |b| self.append_whose(b)).await?;
+        self.copy_sessions().await?;
+        let _ = self.ask("_tenantSnapshotEnd", |_| ()).await;
+        Ok(())
+    }
     async fn copy_sessions(&self) -> Result<()> {
         for number in 1.. {
             let reply = self.ask("_tenantSessions", |b| _ = b.i64("number", number)).await?;
@@ -112,10 +122,16 @@ impl Copier<'_> {
         self.roles.lifecycle.hold("hangInTenantCopy").await;
     }
     /// Whoever is asked whether a definition may be knows it by this.
-    fn defines(&self) -> Result<CopierDefines<'_>> {
-        let tenants = self.roles.tenants.as_ref();
-        let tenants = tenants.ok_or_else(|| Error::internal("a tenant's copy without --serverless"))?;
-        Ok(tenants.blockers.copier_defines(self.tenant))
+    pub(crate) fn defines(&self) -> Result<Vec<CopierDefines<'_>>> {
+        let here = self.roles.tenants.as_ref();
+        let here = here.ok_or_else(|| Error::internal("a tenant's copy without --serverless"))?;
+        Ok(self.tenants.iter().map(|tenant| here.blockers.copier_defines(tenant)).collect())
+    }
+    fn append_whose(&self, b: &mut DocBuilder) {
+        match &self.whose {
+            TenantScope::One(tenant) => b.str("tenantId", tenant),
+            TenantScope::All => b.bool("all", true),
+        };
     }
     async fn ask(&self, command: &str, args: impl FnOnce(&mut DocBuilder)) -> Result<DocBuf> {
         let mut b = DocBuilder::new();

@@ -40,6 +40,10 @@ impl PeerSet {
     pub(crate) fn hosts(&self) -> &[String] {
         &self.hosts
     }
+    /// Who has answered last.
+    pub(crate) fn primary(&self) -> &str {
+        &self.hosts[self.primary.load(Relaxed) % self.hosts.len()]
+    }
     /// Asks the primary, whoever that is meanwhile. The command has the effect of one when it is carried out twice.
     ///
     /// # Errors

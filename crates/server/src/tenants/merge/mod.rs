@@ -9,6 +9,7 @@
 //! Whoever orders these steps asks for them until they are done: each may be asked for again, on any member, in any order that the
 //! picture allows. What lies in between a crash or another primary: `pando_catalog`'s `import`.
 
+mod copy;
 mod fetch;
 mod steps;
 

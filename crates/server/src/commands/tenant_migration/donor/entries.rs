@@ -1,4 +1,4 @@
-//! `_tenantEntries {tenantId, after, skip?, waitMS?}`: what the log says of a tenant behind a time, as far as a majority has it. Nothing is
+//! `_tenantEntries {tenantId | all, after, skip?, waitMS?}`: what the log says of a tenant behind a time, as far as a majority has it. Nothing is
 //! remembered between two questions, so any primary of the set answers the next one.
 //!
 //! ```text
@@ -10,9 +10,8 @@
 
 use super::prelude::*;
 use super::{Args, tenants_of};
-use crate::sessions::moving::is_of_tenant;
 use pando_access::TransactionHistory;
-use pando_base::{Timestamp, limits};
+use pando_base::{TenantScope, Timestamp, limits};
 use pando_bson::ArrayBuilder;
 use pando_oplog::entry::{EntryView, OpType};
 use pando_storage::OpLog;
@@ -30,10 +29,10 @@ struct Told {
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     tenants_of(server, &req)?;
     let args = Args::parse(&req)?;
-    let (tenant, after) = (args.tenant(&req)?, args.after(&req)?);
+    let (whose, after) = (args.whose(&req)?, args.after(&req)?);
     await_news(server, ctx, after, args.max_time_ms).await?;
     let log = server.storage.log();
-    let looking = Looking { log, tenant, until: server.replication.committed() };
+    let looking = Looking { log, whose, until: server.replication.committed() };
     let told = looking.from(after, args.skip)?;
     // Looked at behind the reading: what has lost its front meanwhile was not read to its end.
     if log.first() > after {
@@ -62,7 +61,7 @@ async fn await_news(server: &Server, ctx: &OpCtx, after: Timestamp, ms: u64) -> 
 /// A walk over the log up to what a majority has.
 struct Looking<'a> {
     log: &'a OpLog,
-    tenant: &'a str,
+    whose: TenantScope<'a>,
     until: Timestamp,
 }
 
@@ -83,7 +82,7 @@ impl Looking<'_> {
                         break;
                     }
                 }
-                false if is_of_tenant(e.ns, self.tenant) => {
+                false if self.whose.owns_ns(e.ns) => {
                     told.bytes += e.doc.byte_len();
                     told.entries.push(e.doc.to_buf());
                 }
@@ -119,7 +118,7 @@ impl Looking<'_> {
     fn take(&self, ops: &mut Operations, entry: &EntryView<'_>, room: usize) -> Result<()> {
         for op in entry.inner().into_iter().flatten() {
             let op = op?;
-            if ops.is_full || !is_of_tenant(op.ns, self.tenant) {
+            if ops.is_full || !self.whose.owns_ns(op.ns) {
                 continue;
             }
             if ops.left > 0 {

@@ -7,14 +7,14 @@ pub(in crate::commands) mod snapshot;
 use super::prelude;
 use super::prelude::*;
 use super::tenants_of;
-use pando_base::{TenantId, Timestamp, Uuid};
+use pando_base::{TenantId, TenantScope, Timestamp, Uuid};
 use pando_command::request::missing;
 
 /// The arguments of these commands; each takes some of them.
 #[derive(Default)]
 struct Args<'a> {
     migration: Option<Uuid>,
-    tenant: Option<&'a str>,
+    whose: Option<TenantScope<'a>>,
     uuid: Option<Uuid>,
     number: Option<u64>,
     after: Option<Value<'a>>,
@@ -30,8 +30,10 @@ impl<'a> Args<'a> {
                 "migrationId" => args.migration = Some(Uuid(arg.uuid()?)),
                 "tenantId" => {
                     TenantId::parse(arg.str()?)?;
-                    args.tenant = Some(arg.str()?);
+                    args.whose = Some(TenantScope::one(arg.str()?));
                 }
+                "all" if arg.bool()? => args.whose = Some(TenantScope::All),
+                "all" => {}
                 "uuid" => args.uuid = Some(Uuid(arg.uuid()?)),
                 "number" => args.number = Some(arg.i64_at_least(1)? as u64),
                 "after" => args.after = Some(arg.value()),
@@ -45,8 +47,9 @@ impl<'a> Args<'a> {
     fn migration(&self, req: &Request<'_>) -> Result<Uuid> {
         self.migration.ok_or_else(|| missing(req.name, "migrationId"))
     }
-    fn tenant(&self, req: &Request<'_>) -> Result<&'a str> {
-        self.tenant.ok_or_else(|| missing(req.name, "tenantId"))
+    /// A tenant, or `all`.
+    fn whose(&self, req: &Request<'_>) -> Result<TenantScope<'a>> {
+        self.whose.clone().ok_or_else(|| missing(req.name, "tenantId"))
     }
     fn after(&self, req: &Request<'_>) -> Result<Timestamp> {
         match self.after {

@@ -13,16 +13,16 @@ use pando_command::request::missing;
 pub(in crate::commands) async fn begin(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let tenants = tenants_of(server, &req)?;
     let args = Args::parse(&req)?;
-    let (migration, tenant) = (args.migration(&req)?, args.tenant(&req)?);
+    let (migration, whose) = (args.migration(&req)?, args.whose(&req)?);
     tenants.exports.end(migration);
     let term = server.upkeep.maintenance.term();
     // First what sessions have done until now: whatever of it may be told is before S, and so on a majority.
-    let mut history = MovingHistory::begin(&server.sessions, Moving::Tenant(tenant.to_owned())).await?;
+    let mut history = MovingHistory::begin(&server.sessions, Moving::Tenants(whose.clone().into_owned())).await?;
     let at = server.replication.write_noop("a tenant is copied to another set")?;
     history.end_at(at.ts);
     // Whoever took a slot before is done then.
     ctx.interruptible(server.storage.log().wait_applied(at.ts)).await?;
-    let data = server.upkeep.maintenance.export_tenant(tenant, at.ts)?;
+    let data = server.upkeep.maintenance.export_tenants(&whose, at.ts)?;
     ctx.interruptible(server.replication.await_majority(at)).await??;
     let now = server.instance.env.clock.mono();
     let export = tenants.exports.add(migration, Export::new(data, history), now)?;

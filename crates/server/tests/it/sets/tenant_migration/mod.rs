@@ -2,6 +2,7 @@
 
 mod commands;
 mod failures;
+mod merges;
 mod moves;
 mod streams;
 
@@ -105,10 +106,23 @@ impl Two {
         d.push("$db", "admin");
         d
     }
+    pub(super) fn merge_command(&self, id: u8) -> Document {
+        let mut d = doc! { "donorStartMigration": 1, "migrationId": uuid(id), "protocol": "shard merge" };
+        d.push("recipientConnectionString", self.connection(RECIPIENT));
+        d.push("readPreference", doc! { "mode": "primary" });
+        d.push("$db", "admin");
+        d
+    }
     /// Moves a tenant, as somebody does who asks until it is decided.
     pub(super) async fn migrate(&self, id: u8, tenant: &str) -> Document {
+        self.until_decided(self.start_command(id, tenant)).await
+    }
+    pub(super) async fn merge(&self, id: u8) -> Document {
+        self.until_decided(self.merge_command(id)).await
+    }
+    async fn until_decided(&self, command: Document) -> Document {
         loop {
-            let reply = self.ask(DONOR, self.start_command(id, tenant)).await;
+            let reply = self.ask(DONOR, command.clone()).await;
             let state = reply.get("state").and_then(Bson::as_str).unwrap_or_default();
             if !is(&reply, "ok") || matches!(state, "committed" | "aborted") {
                 return reply;
