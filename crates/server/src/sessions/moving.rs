@@ -117,7 +117,8 @@ impl MovingHistory {
     fn next(&mut self, sessions: &LogicalSessions) -> Result<History> {
         let mut told = History { entries: Vec::from_iter(self.ahead.take()), more: true };
         let mut bytes: usize = told.entries.iter().map(|e| e.byte_len()).sum();
-        let mut log = sessions.storage.log().read(Bound::Excluded(self.read_upto), false);
+        let from = self.read_upto;
+        let mut log = sessions.storage.log().read(Bound::Excluded(from), false);
         for _ in 0..limits::MIGRATION_HISTORY_ENTRIES_LOOKED_AT {
             let entry = if let Some(chain) = self.left.pop_front() {
                 self.next_of(sessions, chain)?
@@ -137,6 +138,11 @@ impl MovingHistory {
                 break;
             }
             told.entries.push(entry);
+        }
+        // Looked at behind the reading: otherwise nobody would know what was lost.
+        if matches!(self.what, Moving::Tenant(_)) && sessions.storage.log().first() > from {
+            let text = "the log has lost what sessions have done since the tenant was looked at";
+            return Err(Error::new(ErrorCode::CappedPositionLost, text));
         }
         Ok(told)
     }

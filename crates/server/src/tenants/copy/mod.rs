@@ -55,6 +55,7 @@ impl Copier<'_> {
     /// 94 where the donor does not hold that time still any more: it has another primary. Whoever copies begins anew then, as behind
     /// every other error.
     pub(crate) async fn copy(&self) -> Result<Timestamp> {
+        self.forget_progress().await?;
         let first = self.ask("_tenantSnapshot", |b| self.append_whose(b)).await?;
         let at = timestamp_at(&first, "at")?;
         let mut page = first;
