@@ -395,6 +395,35 @@ fn a_rollback_that_fetches_documents_forgets_what_was_not_published() {
     }
 }
 
+/// Starts and rollbacks drop rows that nobody names, and compactions take them away: those of an import are named.
+#[test]
+fn tables_that_wait_for_their_entry_are_kept() {
+    for rolls_back in [false, true] {
+        let donor = donor(World::drawing(99));
+        let mut w = recipient();
+        let taken = take_in(&donor.pin, &w).unwrap();
+        stand_at_the_end(&w);
+        let common = now(&w);
+        w.insert("own.c", vec![doc! { "_id": 2 }]);
+        if rolls_back {
+            w.catalog.storage().log().flush_once().unwrap();
+            w.catalog.roll_back(common).unwrap();
+        } else {
+            w = w.reopen();
+        }
+        w.insert("own.c", vec![doc! { "_id": 3 }]);
+        // Twice: what nobody can read any more is dead behind the second one.
+        for _ in 0..2 {
+            stand_at_the_end(&w);
+            w.catalog.storage().set_oldest(now(&w));
+            w.insert("own.d", vec![doc! {}]);
+        }
+        w.catalog.storage().compact_all().unwrap();
+        publish(&w, &taken).unwrap();
+        check_whole(&w, &donor.w);
+    }
+}
+
 /// Nothing else than another member's copy can help then.
 #[test]
 fn a_start_without_the_tables_gives_the_data_up() {
