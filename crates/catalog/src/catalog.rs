@@ -62,7 +62,7 @@ pub(crate) struct Inner {
     /// Only indexes on `_id` are made here (`buildIndexes: false`).
     pub(crate) without_indexes: AtomicBool,
     pub(crate) before_min_valid: AtomicBool,
-    pub(crate) imports: crate::import::Imports,
+    pub(crate) imports: crate::import::told::Imports,
     pub(crate) prepared: crate::transaction::prepared_table::PreparedTable,
 }
 

@@ -9,7 +9,7 @@ use crate::Catalog;
 use crate::apply::entry::Applying;
 use crate::build::state::Build;
 use crate::catalog::OpenOptions;
-use crate::import::{IMPORT_MISSING, totals_of};
+use crate::import::told::{IMPORT_MISSING, totals_of};
 use crate::schema::collection::{Collection, KeyFormat};
 use crate::schema::durable::{self, Parts, Row, Unfinished};
 use crate::schema::sizes::Totals;

@@ -1,13 +1,14 @@
 //! The entry by which a collection that was taken in comes into being, and what it does to those who apply it.
 
-use super::{IMPORT_MISSING, Registered};
+use super::registry::Registered;
+use super::told::{IMPORT_MISSING, totals_of};
 use crate::Catalog;
 use crate::apply::entry::named;
 use crate::apply::recovery::last_rid;
 use crate::schema::collection::{Collection, Index, Shared};
 use crate::schema::durable::{self, Parts};
 use crate::schema::names::SYSTEM_VIEWS;
-use crate::schema::sizes::{Sizes, Totals};
+use crate::schema::sizes::Sizes;
 use crate::schema::snapshot::Named;
 use crate::write::observer::Defined;
 use crate::write::unit::WriteUnit;
@@ -16,12 +17,6 @@ use pando_bson::{RawDoc, Value};
 use pando_oplog::entry::EntryView;
 use pando_storage::ReadAt;
 use std::sync::Arc;
-
-/// What an entry says of documents and bytes.
-pub(crate) fn totals_of(e: &EntryView<'_>) -> Totals {
-    let number = |name| e.o.get(name).and_then(|v| v.as_i64()).unwrap_or(0);
-    Totals { count: number("numRecords"), bytes: number("dataSize") }
-}
 
 fn import_of(e: &EntryView<'_>) -> Option<Uuid> {
     match e.o.get("import")? {

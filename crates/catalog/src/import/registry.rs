@@ -1,6 +1,6 @@
 //! The names of tables that were taken in: local rows, one for each collection, and one for the whole.
 
-use super::{Imported, ImportedCollection};
+use super::told::{Imported, ImportedCollection};
 use crate::Catalog;
 use crate::schema::durable;
 use crate::schema::sizes::Totals;

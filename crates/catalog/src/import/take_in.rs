@@ -1,6 +1,7 @@
 //! From another set's staged checkpoint to tables of this node that are named and not seen yet.
 
-use super::{Imported, Registered};
+use super::registry::Registered;
+use super::told::Imported;
 use crate::Catalog;
 use crate::schema::collection::Index;
 use crate::schema::durable::{self, Parts, Row};

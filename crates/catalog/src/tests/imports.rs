@@ -350,6 +350,80 @@ fn a_replay_makes_the_collections_again() {
     assert_eq!(w.catalog.lookup(&ns("zeta_db.plain")).unwrap().count(), 4);
 }
 
+/// Nobody has documents to fetch of a collection that was not published then; and its tables may have lost rows.
+#[test]
+fn a_rollback_that_fetches_documents_forgets_what_was_not_published() {
+    for published_before in [false, true] {
+        let donor = donor(World::drawing(99));
+        let w = recipient();
+        let taken = take_in(&donor.pin, &w).unwrap();
+        if published_before {
+            publish(&w, &taken).unwrap();
+        }
+        stand_at_the_end(&w);
+        let common = now(&w);
+        publish(&w, &taken).unwrap();
+        if published_before {
+            w.insert("own.c", vec![doc! { "_id": 2 }]);
+        } else {
+            w.update(INDEXES, 1, doc! { "_id": 1, "u": "changed" }).unwrap();
+        }
+        // What must go is in the tables, and no history of it.
+        stand_at_the_end(&w);
+        w.catalog.storage().set_oldest(now(&w));
+        w.catalog.storage().compact_all().unwrap();
+        let mut file = crate::FetchedFile::create(&*w.env.disk).unwrap();
+        let own = w.catalog.lookup(&ns("own.c")).unwrap().uuid;
+        file.add(own, doc! { "_id": 2 }.to_raw().as_bytes(), None).unwrap();
+        file.finish(&*w.env.disk).unwrap();
+        w.catalog.roll_back_fetched(common, pando_base::OpTime::new(common, 1)).unwrap();
+        assert!(w.catalog.reach_min_valid().unwrap());
+        assert_eq!(w.ids("own.c"), [1]);
+        assert_eq!(unnamed(&w), 0);
+        if published_before {
+            check_whole(&w, &donor.w);
+            assert_eq!(w.catalog.imported(IMPORT).unwrap(), Some(taken));
+            continue;
+        }
+        check_nothing(&w);
+        assert_eq!(w.catalog.imported(IMPORT).unwrap(), None);
+        assert_eq!(publish(&w, &taken).unwrap_err().code, IMPORT_MISSING);
+        let taken = take_in(&donor.pin, &w).unwrap();
+        publish(&w, &taken).unwrap();
+        check_whole(&w, &donor.w);
+        check_whole(&w.reopen(), &donor.w);
+    }
+}
+
+/// Starts and rollbacks drop rows that nobody names, and compactions take them away: those of an import are named.
+#[test]
+fn tables_that_wait_for_their_entry_are_kept() {
+    for rolls_back in [false, true] {
+        let donor = donor(World::drawing(99));
+        let mut w = recipient();
+        let taken = take_in(&donor.pin, &w).unwrap();
+        stand_at_the_end(&w);
+        let common = now(&w);
+        w.insert("own.c", vec![doc! { "_id": 2 }]);
+        if rolls_back {
+            w.catalog.storage().log().flush_once().unwrap();
+            w.catalog.roll_back(common).unwrap();
+        } else {
+            w = w.reopen();
+        }
+        w.insert("own.c", vec![doc! { "_id": 3 }]);
+        // Twice: what nobody can read any more is dead behind the second one.
+        for _ in 0..2 {
+            stand_at_the_end(&w);
+            w.catalog.storage().set_oldest(now(&w));
+            w.insert("own.d", vec![doc! {}]);
+        }
+        w.catalog.storage().compact_all().unwrap();
+        publish(&w, &taken).unwrap();
+        check_whole(&w, &donor.w);
+    }
+}
+
 /// Nothing else than another member's copy can help then.
 #[test]
 fn a_start_without_the_tables_gives_the_data_up() {
@@ -367,6 +441,32 @@ fn a_start_without_the_tables_gives_the_data_up() {
     assert!(w.catalog.lookup(&ns("own.c")).is_none());
     let w = w.reopen();
     assert!(w.catalog.is_copying());
+}
+
+#[test]
+fn a_member_without_indexes_takes_in_the_one_on_id() {
+    let donor = donor(World::drawing(99));
+    let primary = recipient();
+    let taken = take_in(&donor.pin, &primary).unwrap();
+    publish(&primary, &taken).unwrap();
+    let w = recipient();
+    w.catalog.set_makes_indexes(false).unwrap();
+    take_in(&donor.pin, &w).unwrap();
+    follow(&primary, &w, |_| {}).unwrap();
+    let names = |w: &World| {
+        w.catalog
+            .lookup(&ns(INDEXES))
+            .unwrap()
+            .indexes
+            .iter()
+            .map(|i| i.name().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&w), ["_id_"]);
+    assert_eq!(names(&primary).len(), 12);
+    assert_eq!(w.docs(INDEXES), donor.w.docs(INDEXES));
+    let report = w.run(w.catalog.validate(&ns(INDEXES), crate::Extent::Latest, &Uninterrupted)).unwrap();
+    assert!(report.is_valid(), "{:?}", report.errors);
 }
 
 #[test]

@@ -279,6 +279,20 @@ fn build_doc(command: &str, coll: &Collection, build: Uuid, specs: &[IndexSpec])
     b
 }
 
+fn import_doc(coll: &Collection, import: Uuid, totals: Totals) -> DocBuilder {
+    let mut b = DocBuilder::new();
+    b.str("importCollection", coll.ns.coll());
+    b.uuid("import", &import.0);
+    b.i64("numRecords", totals.count).i64("dataSize", totals.bytes);
+    b.doc("options", |o| coll.options.append_to(o));
+    b.array("indexes", |a| {
+        for i in &coll.indexes {
+            a.raw_doc(&i.spec.doc);
+        }
+    });
+    b
+}
+
 fn command(e: &Defined<'_>) -> Command {
     let of = |coll: &Collection, b: DocBuilder, o2: Option<DocBuf>| Command {
         ns: coll.ns.command_ns(),
@@ -333,18 +347,7 @@ fn command(e: &Defined<'_>) -> Command {
             b.raw_doc("cause", cause);
             of(coll, b, None)
         }
-        Defined::Imported { coll, import, totals } => {
-            b.str("importCollection", coll.ns.coll());
-            b.uuid("import", &import.0);
-            b.i64("numRecords", totals.count).i64("dataSize", totals.bytes);
-            b.doc("options", |o| coll.options.append_to(o));
-            b.array("indexes", |a| {
-                for i in &coll.indexes {
-                    a.raw_doc(&i.spec.doc);
-                }
-            });
-            of(coll, b, None)
-        }
+        Defined::Imported { coll, import, totals } => of(coll, import_doc(coll, *import, *totals), None),
         Defined::IndexDropped { coll, spec } => {
             b.str("dropIndexes", coll.ns.coll());
             b.str("index", &spec.name);
