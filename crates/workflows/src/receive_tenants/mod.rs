@@ -170,6 +170,11 @@ fn may_come_right(why: &Error) -> bool {
     matches!(why.code, ErrorCode::FailedToSatisfyReadPreference | ErrorCode::SnapshotTooOld)
         || why.code.is(class::RETRIABLE | class::RECOVERING)
 }
+/// Of a copy also: the donor has another primary, which holds nothing still yet, or it holds as many tenants still as it may.
+fn may_be_copied_later(why: &Error) -> bool {
+    let of_copies = matches!(why.code, ErrorCode::NotYetInitialized | ErrorCode::ConflictingOperationInProgress);
+    of_copies || may_come_right(why)
+}
 
 impl ReceiveTenants {
     /// # Errors
@@ -343,14 +348,16 @@ impl ReceiveTenants {
     fn on_failure(&mut self, why: Error, out: &mut Actions) {
         match self.step {
             Step::Validating | Step::CheckingEmpty => self.give_up(why, out),
-            Step::Copying | Step::Following if may_come_right(&why) => {
-                out.note(format!("the donor cannot be followed now: {why}"));
-                self.step = Step::Pausing;
-                out.rest(SLOT, limits::WORKFLOW_RETRY_MS as Millis);
-            }
+            Step::Copying if may_be_copied_later(&why) => self.pause(&why, out),
+            Step::Following if may_come_right(&why) => self.pause(&why, out),
             Step::Copying | Step::Following => self.give_up(why, out),
             _ => {}
         }
+    }
+    fn pause(&mut self, why: &Error, out: &mut Actions) {
+        out.note(format!("the donor cannot be followed now: {why}"));
+        self.step = Step::Pausing;
+        out.rest(SLOT, limits::WORKFLOW_RETRY_MS as Millis);
     }
     fn on_rested(&mut self, out: &mut Actions) {
         match self.step {
