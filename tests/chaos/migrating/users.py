@@ -65,7 +65,7 @@ class Bystander(threading.Thread):
         self.code = None
         try:
             self.conn = self.conn or Conn(self.member.name, timeout=3)
-            reply = self.conn.command(db, {"$readPreference": {"mode": "secondaryPreferred"}, "maxTimeMS": 1000, **cmd})
+            reply = self.conn.command(db, {**cmd, "$readPreference": {"mode": "secondaryPreferred"}, "maxTimeMS": 1000})
         except (OSError, ValueError):
             self.conn = None
             return None

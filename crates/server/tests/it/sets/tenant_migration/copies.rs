@@ -85,3 +85,19 @@ fn what_is_held_still_is_let_go_when_a_migration_is_over() {
         two.done().await;
     });
 }
+
+#[test]
+fn nothing_is_left_of_a_migrations_progress() {
+    run(async {
+        let two = Two::start().await;
+        for id in [1, 2] {
+            two.client(DONOR).await.ok(put(&format!("t{id}_db"), 1)).await;
+            two.moved(id, &format!("t{id}")).await;
+            two.forget(id).await;
+            two.until_gone(id).await;
+        }
+        let left = two.client(RECIPIENT).await.all(doc! { "find": "tenantMigrationProgress", "$db": "config" }).await;
+        assert_eq!(left, [], "who could ask for it");
+        two.done().await;
+    });
+}
