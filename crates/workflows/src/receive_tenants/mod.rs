@@ -172,7 +172,8 @@ fn may_come_right(why: &Error) -> bool {
 }
 /// Of a copy also: the donor has another primary, which holds nothing still yet, or it holds as many tenants still as it may.
 fn may_be_copied_later(why: &Error) -> bool {
-    let of_copies = matches!(why.code, ErrorCode::NotYetInitialized | ErrorCode::ConflictingOperationInProgress);
+    let of_copies =
+        matches!(why.code, ErrorCode::NotYetInitialized | ErrorCode::ConflictingOperationInProgress);
     of_copies || may_come_right(why)
 }
 

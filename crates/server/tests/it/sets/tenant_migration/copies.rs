@@ -9,7 +9,11 @@ use std::sync::Arc;
 async fn slow_copies(two: &Two, i: usize, ms: i32) {
     let data = doc! { "failCommands": ["_tenantDocuments"], "failInternalCommands": true, "blockConnection": true, "blockTimeMS": ms };
     let mode = if ms > 0 { "alwaysOn" } else { "off" };
-    two.set.connect(i).await.admin(doc! { "configureFailPoint": "failCommand", "mode": mode, "data": data }).await;
+    two.set
+        .connect(i)
+        .await
+        .admin(doc! { "configureFailPoint": "failCommand", "mode": mode, "data": data })
+        .await;
 }
 async fn until_it_copies(two: &Two, id: u8) {
     for _ in 0..1000 {
@@ -96,7 +100,11 @@ fn nothing_is_left_of_a_migrations_progress() {
             two.forget(id).await;
             two.until_gone(id).await;
         }
-        let left = two.client(RECIPIENT).await.all(doc! { "find": "tenantMigrationProgress", "$db": "config" }).await;
+        let left = two
+            .client(RECIPIENT)
+            .await
+            .all(doc! { "find": "tenantMigrationProgress", "$db": "config" })
+            .await;
         assert_eq!(left, [], "who could ask for it");
         two.done().await;
     });
