@@ -109,3 +109,48 @@ fn nothing_is_left_of_a_migrations_progress() {
         two.done().await;
     });
 }
+
+/// The donor's primary ends before the `n`-th step behind `donorForgetMigration`, when the recipient has forgotten long ago if it was told.
+async fn is_forgotten_in_the_end(n: usize) -> bool {
+    let mut two = Two::start().await;
+    two.client(DONOR).await.ok(put("acme_db", 1)).await;
+    two.moved(1, "acme").await;
+    // The recipient has heard of the decision.
+    let told = |d: Document| d.get("state") == Some(&"committed".into());
+    for _ in 0..500 {
+        if two.state(RECIPIENT, 1).await.is_some_and(told) {
+            break;
+        }
+        pause(10).await;
+    }
+    pause(200).await;
+    let p = two.primary(DONOR).await;
+    two.set.hang_at(p, n).await;
+    let before = two.set.entered(p);
+    let task = {
+        let mut c = two.client(DONOR).await;
+        spawn(async move { c.try_run(of_migration("donorForgetMigration", 1)).await })
+    };
+    pause(1500).await;
+    let hangs = two.set.entered(p) > before;
+    two.set.kill(p).await;
+    let _ = task.await;
+    let reply = two.ask(DONOR, of_migration("donorForgetMigration", 1)).await;
+    assert!(is(&reply, "ok") || code(&reply) == 327, "{n}: {reply:?}");
+    two.until_gone(1).await;
+    assert_eq!(two.ids(RECIPIENT, "acme_db").await, [1]);
+    two.set.restart(p).await;
+    two.done().await;
+    hangs
+}
+
+#[test]
+fn a_migration_is_forgotten_when_the_donors_primary_ends_behind_the_recipients_document() {
+    run(async {
+        let mut hung = 0;
+        for n in 0..5 {
+            hung += usize::from(is_forgotten_in_the_end(n).await);
+        }
+        assert!(hung > 2, "{hung}");
+    });
+}
