@@ -179,6 +179,15 @@ class Round(rounds.Round):
         for what, after in migration.kills_of_a_round(self.rng, most, within) if self.a.kills else []:
             self.kills.strike(what, after)
 
+    def go_back(self, tenants):
+        """A set does not give and take at a time: what has moved is forgotten before."""
+        left = migration.until_gone(self.six)
+        if left:
+            self.fail(f"not gone: {str(left)[:1000]}")
+            return
+        self.strike(2, 2)
+        self.all_of(tenants, .5)
+
     def through(self):
         self.begun = time.monotonic()
         within = self.rng.choice([.1, BEGIN_WITHIN_S])
@@ -186,11 +195,7 @@ class Round(rounds.Round):
         self.all_of(self.moving, within)
         moved = [t for t in self.moving if self.owner[t] == RECIPIENT]
         if moved and self.rng.random() < BACK:
-            left = migration.until_gone(self.six)
-            if left:
-                self.fail(f"not gone: {left}")
-            self.strike(2, 2)
-            self.all_of(self.rng.sample(moved, self.rng.randint(1, min(BACK_MOST, len(moved)))), .5)
+            self.go_back(self.rng.sample(moved, self.rng.randint(1, min(BACK_MOST, len(moved)))))
         self.decided = time.monotonic()
         self.run.took += self.seconds
         time.sleep(BEHIND_S)
