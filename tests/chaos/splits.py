@@ -22,23 +22,16 @@ new set does not have. Told is how long users of moved tenants were without an a
 the split and during it. S plans what is done; when things happen is up to the machine. Ports from P to P + 5. Ends with
 `N passed, M failed` (rounds); what failed is kept.
 """
-import argparse
-import json
-import os
 import pathlib
-import random
-import shutil
 import sys
-import tempfile
 import threading
 import time
-import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from splitting import servers, splitter, users, verdict  # noqa: E402
+from splitting import rounds, servers, splitter, users, verdict  # noqa: E402
+from splitting.rounds import BEHIND_S  # noqa: E402
 
-TENANTS, MOVING = 100, 20
-BEFORE_S, BEHIND_S, MOVED_S = 2.5, 1.5, 60
+MOVING, MOVED_S = 20, 60
 # What is called off is called off within this time: the configuration is split within a tenth of a second, unless a recipient is down.
 ABORTS, ABORTED_WITHIN_S, ABORTED_WITHIN_DOWN_S = .3, .1, .8
 # Some splits are forgotten while users are at work and servers die.
@@ -47,38 +40,22 @@ FORGOTTEN_EARLY = .3
 LATE_KILLS = .5
 
 
-class Round:
+class Round(rounds.Round):
     def __init__(self, run, n):
-        self.run, self.a, self.n = run, run.a, n
-        self.rng, self.home = random.Random(f"{run.a.seed} {n}"), run.a.home / f"round{n}"
-        self.home.mkdir()
-        self.six = servers.Six(self.a, self.home)
-        self.kills, self.forgotten, self.state, self.failures = splitter.Kills(self.six, self.rng, self.tell), False, None, []
-        names = [f"t{i:03}" for i in range(TENANTS)]
-        self.moving = self.rng.sample(names, MOVING)
-        self.staying = [t for t in names if t not in self.moving]
-        self.log, self.lock, self.aborted = open(self.home / "progress.txt", "w"), threading.Lock(), 0
+        super().__init__(run, n, servers.Six)
+        self.kills, self.forgotten, self.state = splitter.Kills(self.six, self.rng, self.tell), False, None
+        self.moving = self.rng.sample(self.names, MOVING)
+        self.staying = [t for t in self.names if t not in self.moving]
 
-    def tell(self, text):
-        with self.lock:
-            self.log.write(f"{users.clock()} {text}\n")
-            self.log.flush()
-        if self.a.verbose:
-            self.run.tell(f"  {text}")
+    def begin(self):
+        self.prepare({self.moving[7], self.staying[7]}, self.moving[:3] + self.staying[:1])
+        self.users = users.Users(self.six, self.home, f"{self.a.seed} {self.n}", self.moving, self.staying)
 
-    def prepare(self):
-        p = self.six.primary(servers.DONOR)
-        registers = {self.moving[7], self.staying[7]}
-        conn = servers.Conn(p.name, timeout=60)
-        for t in self.moving + self.staying:
-            more = [("register", [{"_id": 0, "v": 0}])] if t in registers else []
-            for coll, docs in [("base", [{"_id": i, "pad": "x" * 200} for i in range(self.a.documents)]), *more]:
-                reply = conn.command(users.db_of(t), {"insert": coll, "documents": docs})
-                if reply.get("ok") != 1 or reply.get("writeErrors"):
-                    raise SystemExit(f"the first documents of {t}: {reply}")
-        for t in self.moving[:3] + self.staying[:1]:
-            conn.command(users.db_of(t), {"create": "lists", "writeConcern": {"w": "majority"}})
-        conn.close()
+    def judge(self):
+        return verdict.Verdict(self).judge() if self.split.outcome == "committed" else []
+
+    def summary(self):
+        return f"split {self.split.outcome[:40]} in {self.split.seconds:.2f} s" if hasattr(self, "split") else "split none"
 
     def new_split(self):
         self.split = splitter.Split(self.six, self.moving, self.tell)
@@ -160,111 +137,6 @@ class Round:
         if wrong:
             self.failures.append(wrong)
 
-    def whole(self):
-        try:
-            self.six.start()
-            self.prepare()
-            self.users = users.Users(self.six, self.home, f"{self.a.seed} {self.n}", self.moving, self.staying)
-            self.users.start()
-            time.sleep(BEFORE_S)
-            self.through()
-            self.failures += self.users.end()
-            if self.split.outcome == "committed":
-                self.failures += verdict.Verdict(self).judge()
-            self.measure()
-        except (Exception, SystemExit):  # noqa: BLE001 - the next round goes on, and this one has failed.
-            self.failures.append(traceback.format_exc())
-        if self.failures and self.a.linger:
-            time.sleep(self.a.linger)
-        self.six.end()
-
-    def measure(self):
-        """Gaps of users of moved tenants; latencies of the others before the split and during it."""
-        for u in self.users.all:
-            if u.moves:
-                ends = [e for _, e in u.done if e > self.begun - BEFORE_S]
-                self.run.gaps.append(max((b - a for a, b in zip(ends, ends[1:])), default=0))
-                continue
-            for b, e in u.done:
-                (self.run.before if e < self.begun else self.run.during if b < self.decided else []).append(e - b)
-
-
-def percentile(values, p):
-    values = sorted(values)
-    return values[min(len(values) - 1, int(len(values) * p))] * 1000 if values else 0
-
-
-class Run:
-    def __init__(self, a):
-        self.a, self.begun, self.took, self.gaps, self.before, self.during = a, time.monotonic(), [], [], [], []
-        self.kills = self.aborts = 0
-
-    def tell(self, text):
-        print(f"{time.monotonic() - self.begun:6.1f} {text}", flush=True)
-
-    def one(self, n):
-        r, gaps = Round(self, n), len(self.gaps)
-        begun = time.monotonic()
-        r.whole()
-        self.kills, self.aborts = self.kills + r.kills.count, self.aborts + r.aborted
-        done = sum(len(u.done) for u in r.users.all) if hasattr(r, "users") else 0
-        split = f"{r.split.outcome[:40]} in {r.split.seconds:.2f} s" if hasattr(r, "split") else "none"
-        self.tell(f"round {n}: split {split}, {r.kills.count} killed, {r.aborted} called off, {done} operations, "
-                  f"users waited {percentile(self.gaps[gaps:], .5):.0f} ms, at most {percentile(self.gaps[gaps:], 1):.0f} ms; "
-                  f"{time.monotonic() - begun:.0f} s, load {os.getloadavg()[0]:.1f}: {'FAILED' if r.failures else 'ok'}")
-        for f in r.failures:
-            self.tell(f"  * {f}")
-            r.log.write(f"FAILED {f}\n")
-        r.log.close()
-        if not r.failures and not self.a.keep:
-            shutil.rmtree(r.home, ignore_errors=True)
-        return not r.failures
-
-    def whole(self):
-        """(passed, failed)"""
-        fine = [self.one(n) for n in range(self.a.first, self.a.first + self.a.n)]
-        self.tell(f"{self.kills} killed, {self.aborts} splits called off; users of moved tenants without an answer: p50 {percentile(self.gaps, .5):.0f} ms, "
-                  f"p99 {percentile(self.gaps, .99):.0f} ms, at most {percentile(self.gaps, 1):.0f} ms; users of others: p50 {percentile(self.before, .5):.1f} ms, "
-                  f"p99 {percentile(self.before, .99):.1f} ms before, p50 {percentile(self.during, .5):.1f} ms, p99 {percentile(self.during, .99):.1f} ms during a split")
-        if self.a.json:
-            pathlib.Path(self.a.json).write_text(json.dumps({k: getattr(self, k) for k in ("took", "gaps", "before", "during")}))
-        return sum(fine), len(fine) - sum(fine)
-
-
-def arguments():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("pandod")
-    ap.add_argument("-n", type=int, default=10, help="rounds")
-    ap.add_argument("--first", type=int, default=0, help="number of the first round")
-    ap.add_argument("--seed", type=int, default=1)
-    ap.add_argument("--checker", default="target/debug/check-history")
-    ap.add_argument("--kills", action="store_true")
-    ap.add_argument("--port", type=int, default=29300)
-    ap.add_argument("--documents", type=int, default=5, help="that each tenant has from the beginning")
-    ap.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of every process")
-    ap.add_argument("--json", help="takes all times that were measured")
-    ap.add_argument("--no-aborts", action="store_true", help="no split is called off")
-    ap.add_argument("--keep", action="store_true", help="rounds that pass are kept, too")
-    ap.add_argument("--linger", type=float, default=0, help="seconds for which the servers of a failed round stay")
-    ap.add_argument("--verbose", action="store_true")
-    ap.add_argument("--dir")
-    a = ap.parse_args()
-    a.pandod = os.path.abspath(a.pandod)
-    a.home = pathlib.Path(a.dir or tempfile.mkdtemp(prefix="pando-splits-"))
-    a.home.mkdir(parents=True, exist_ok=True)
-    return a
-
-
-def main():
-    a = arguments()
-    passed, failed = Run(a).whole()
-    if failed:
-        print(f"kept: {a.home} (of each failed round: progress.txt, histories, data and log of each process), seed {a.seed}", flush=True)
-    elif not a.dir:
-        shutil.rmtree(a.home, ignore_errors=True)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
-
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(rounds.main(rounds.arguments(__doc__), Round))

@@ -4,7 +4,7 @@ import uuid
 
 import bson
 
-from .servers import DONOR, RECIPIENT, Conn
+from .servers import DONOR, Conn, other
 
 COMMITTED, ABORTED = 321, 325
 # What a driver tries again: the network, elections and shutdowns.
@@ -42,6 +42,8 @@ class Caller:
         self.operation_time = self.cluster_time = None
         # What it was told: how often each error, and when the tenant moved.
         self.met, self.moved = {}, None
+        # Told when it has heard that its tenant has moved.
+        self.on_redirect = lambda: None
 
     def conn(self, member):
         if member.name not in self.conns:
@@ -82,8 +84,13 @@ class Caller:
 
     def redirect(self):
         """The tenant has moved."""
-        self.at, self.primary = RECIPIENT, None
+        self.on_redirect()
+        self.at, self.primary = other(self.at), None
         self.moved = self.moved or time.monotonic()
+
+    def may_go(self):
+        """Whether its tenant may be elsewhere than here."""
+        return self.at == DONOR or self.six.there_and_back
 
     def concern(self, level):
         c = {"level": level}
@@ -95,7 +102,7 @@ class Caller:
         """True where the same is to be sent once more, wherever."""
         code = error_of(reply)
         self.note(code)
-        if code == COMMITTED and self.at == DONOR:
+        if code == COMMITTED and self.may_go():
             self.redirect()
         elif code == ABORTED:
             pass

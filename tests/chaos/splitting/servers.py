@@ -1,4 +1,4 @@
-"""Six processes without a name: three voters that stay the donor, and three hidden members that leave it."""
+"""Six processes without a name: three voters that stay the donor and three hidden members that leave it, or two sets of three."""
 import os
 import pathlib
 import signal
@@ -19,6 +19,12 @@ DONOR, RECIPIENT, TAG = "donor", "recipient", "leaves"
 STAY, LEAVE = 3, 3
 ELECTION_MS = 3000
 READY_S = 60
+# What may be forgotten is gone then.
+GONE_MS = 500
+
+
+def other(side):
+    return RECIPIENT if side == DONOR else DONOR
 
 
 class Conn(wire.Conn):
@@ -38,7 +44,7 @@ class Server(failover.Member):
 
     def start(self):
         command = [self.a.binary, "--serverless", "true", "--dbpath", str(self.home), "--port", str(self.port), "--logpath", str(self.home / "log"),
-                   "--logappend", "--bind_ip", "127.0.0.1", "--nounixsocket", "--setParameter", "shardSplitGarbageCollectionDelayMS=500"]
+                   "--logappend", "--bind_ip", "127.0.0.1", "--nounixsocket", "--setParameter", "shardSplitGarbageCollectionDelayMS=500", "--setParameter", f"tenantMigrationGarbageCollectionDelayMS={GONE_MS}"]
         for one in self.given:
             command += ["--setParameter", one]
         with open(self.home / "out", "ab") as out:
@@ -82,21 +88,32 @@ class Server(failover.Member):
 
 
 class Six:
+    """The set that splits."""
+
+    # Tenants go from the donor to the recipient, and not back.
+    there_and_back = False
+
     def __init__(self, a, home):
         self.members = [Server(a, i, home) for i in range(STAY + LEAVE)]
         self.of = {DONOR: self.members[:STAY], RECIPIENT: self.members[STAY:]}
 
     def start(self):
+        self.start_members()
+        leaves = {"votes": 0, "priority": 0, "hidden": True}
+        config = [{"_id": m.i, "host": m.name, **({} if m.i < STAY else {**leaves, "tags": {TAG: f"r{m.i - STAY}"}})} for m in self.members]
+        self.initiate(DONOR, config)
+        self.until(lambda: self.in_place(self.members), "the set did not settle")
+
+    def start_members(self):
         for m in self.members:
             m.start()
         self.until(lambda: all(m.hello().get("ok") for m in self.members), "the members do not answer")
-        leaves = {"votes": 0, "priority": 0, "hidden": True}
-        config = [{"_id": m.i, "host": m.name, **({} if m.i < STAY else {**leaves, "tags": {TAG: f"r{m.i - STAY}"}})} for m in self.members]
+
+    def initiate(self, name, config):
         settings = {"electionTimeoutMillis": ELECTION_MS}
-        r = self.members[0].ask({"replSetInitiate": {"_id": DONOR, "members": config, "settings": settings}}, timeout=30)
+        r = self.of[name][0].ask({"replSetInitiate": {"_id": name, "members": config, "settings": settings}}, timeout=30)
         if r.get("ok") != 1:
             raise SystemExit(f"replSetInitiate: {r}")
-        self.until(lambda: self.in_place(self.members), "the set did not settle")
 
     @staticmethod
     def until(fine, otherwise, seconds=READY_S):
@@ -133,3 +150,19 @@ class Six:
             if m.proc and m.proc.poll() is None:
                 m.proc.kill()
                 m.proc.wait()
+
+
+class Two(Six):
+    """Two sets that are there from the beginning."""
+
+    there_and_back = True
+
+    def start(self):
+        self.start_members()
+        for name, members in self.of.items():
+            self.initiate(name, [{"_id": i, "host": m.name} for i, m in enumerate(members)])
+        for name, members in self.of.items():
+            self.until(lambda: self.in_place(members, name), f"the {name} did not settle")
+
+    def connection(self, name):
+        return f"{name}/{','.join(m.name for m in self.of[name])}"

@@ -38,18 +38,18 @@ class Kills:
         donors, recipients = self.six.of[DONOR], self.six.of[RECIPIENT]
         if what in ("all", "all donors"):
             return donors + (recipients if what == "all" else [])
-        if what.startswith("donor") or what.startswith("silent"):
+        if what.startswith("donor") or what == "silent primary":
             p = self.six.primary(DONOR, 15)
             others = [m for m in donors if m is not p and not m.killed]
             return others[:1] if what == "donor's secondary" else [p] if p else []
-        if what == "new primary":
+        if what in ("new primary", "recipient's primary", "recipient's silent primary"):
             p = self.six.primary(RECIPIENT, 20)
             return [p] if p else []
         return self.rng.sample(recipients, 2 if what == "two recipients" else 1)
 
     def run(self, what, after, down):
         time.sleep(after)
-        victims, silent = self.victims(what), what.startswith("silent")
+        victims, silent = self.victims(what), "silent" in what
         with self.lock:
             victims = [m for m in victims if not m.killed]
             for m in victims:
@@ -80,18 +80,18 @@ class Kills:
             t.join(BACK_S + 60)
 
 
-class Split:
-    """One attempt to split these tenants off; `outcome` is committed, aborted or a fault."""
+class Operation:
+    """Something that is asked of a set's primary until it is decided; `outcome` is committed, aborted or a fault."""
 
-    def __init__(self, six, tenants, tell):
-        self.six, self.tenants, self.tell = six, tenants, tell
-        self.id, self.outcome, self.seconds, self.passed = bson.Binary(uuid.uuid4().bytes, 4), None, 0.0, []
+    def __init__(self, six, side, tell):
+        self.six, self.side, self.tell = six, side, tell
+        self.id, self.outcome, self.reason, self.seconds, self.passed = bson.Binary(uuid.uuid4().bytes, 4), None, None, 0.0, []
 
     def ask(self, command, seconds=HANG_S, **more):
-        """Of the donor's primary, again until one answers; None where nobody does."""
+        """Of the primary, again until one answers; None where nobody does."""
         begun = time.monotonic()
         while time.monotonic() < begun + seconds:
-            p = self.six.primary(DONOR, 30)
+            p = self.six.primary(self.side, 30)
             if p:
                 reply = p.ask({command: 1, "migrationId": self.id, **more}, timeout=SILENT_S)
                 if not reply.get("network") and reply.get("code") not in AGAIN:
@@ -99,6 +99,30 @@ class Split:
                 self.passed.append(str(reply.get("code") or reply.get("errmsg")))
             time.sleep(.02)
         return None
+
+    def abort_by(self, command):
+        """committed, aborted or what was answered instead"""
+        reply = self.ask(command)
+        if reply is None:
+            return f"{command} hangs, behind {self.passed}"
+        return "aborted" if reply.get("ok") == 1 else "committed" if reply.get("code") == 321 else f"{command} answered {reply}"
+
+    def forget_by(self, command):
+        """Nothing, or what is wrong. Whoever asks again after the document is gone is told that there was no such operation (327)."""
+        reply = self.ask(command)
+        if reply is None or (reply.get("ok") != 1 and reply.get("code") != 327):
+            return f"{command} answered {reply}"
+        if reply.get("code") == 327 and not self.passed:
+            return f"{command} does not know what was {self.outcome}"
+        return None
+
+
+class Split(Operation):
+    """One attempt to split these tenants off."""
+
+    def __init__(self, six, tenants, tell):
+        super().__init__(six, DONOR, tell)
+        self.tenants = tenants
 
     def commit(self):
         begun = time.monotonic()
@@ -114,19 +138,13 @@ class Split:
             self.outcome = f"answered {reply}"
 
     def abort(self):
-        """committed, aborted or what was answered instead"""
-        reply = self.ask("abortShardSplit")
-        if reply is None:
-            return f"abortShardSplit hangs, behind {self.passed}"
-        return "aborted" if reply.get("ok") == 1 else "committed" if reply.get("code") == 321 else f"abortShardSplit answered {reply}"
+        return self.abort_by("abortShardSplit")
 
     def forget(self):
-        """Nothing, or what is wrong. Whoever asks again after the document is gone is told that there was no such split (327)."""
-        reply = self.ask("forgetShardSplit")
-        if reply is None or (reply.get("ok") != 1 and reply.get("code") != 327):
-            return f"forgetShardSplit answered {reply}"
-        if reply.get("code") == 327 and not self.passed:
-            return f"forgetShardSplit does not know a split that was {self.outcome}"
+        """Nothing, or what is wrong."""
+        wrong = self.forget_by("forgetShardSplit")
+        if wrong:
+            return wrong
         end = time.monotonic() + 30
         while any(self.documents(m) for m in self.six.of[DONOR]):
             if time.monotonic() > end:

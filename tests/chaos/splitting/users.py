@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import drivers  # noqa: E402
 
 from .callers import ABORTED, COMMITTED, HANG_S, Caller, Hangs, Refused  # noqa: E402
-from .servers import DONOR, RECIPIENT, Conn  # noqa: E402
+from .servers import DONOR, RECIPIENT, Conn, other  # noqa: E402
 
 PAUSE_S = .05
 LISTS, SPAN_S = 3, 2
@@ -273,8 +273,8 @@ class Driven(User):
                 if tries == 1:
                     raise
             except OperationFailure as e:
-                if e.code == COMMITTED and self.side == DONOR:
-                    self.side = RECIPIENT
+                if e.code == COMMITTED and (self.side == DONOR or self.users.six.there_and_back):
+                    self.side = other(self.side)
                     self.open()
                 elif e.code not in (ABORTED,) and not e.has_error_label("RetryableWriteError"):
                     raise
@@ -324,19 +324,22 @@ class Stream(drivers.Stream):
 class Users:
     def __init__(self, six, home, seed, moving, staying):
         self.six, self.seed, self.moving, self.stop, self.home = six, seed, set(moving), threading.Event(), home
+        self.late_stop = threading.Event()
+        self.hire(moving, staying)
+        self.all = [*self.lists, *self.keepers, *self.registers, *self.driven]
+
+    def hire(self, moving, staying):
         # What keeps the lists of each group of tenants.
-        self.groups = {name: (drivers.History(home / f"history-{name}.txt"), tenants) for name, tenants in
+        self.groups = {name: (drivers.History(self.home / f"history-{name}.txt"), tenants) for name, tenants in
                        (("moved", moving[:1]), ("moved-two", moving[1:3]), ("stayed", staying[:1]))}
         lists = [(history, tenants) for history, tenants in self.groups.values() for _ in range(2)]
         self.lists = [Lists(self, i + 1, history, *tenants) for i, (history, tenants) in enumerate(lists)]
-        self.streams = [Stream(six, tenants[0], history) for name, (history, tenants) in self.groups.items() if len(tenants) == 1]
+        self.streams = [Stream(self.six, tenants[0], history) for name, (history, tenants) in self.groups.items() if len(tenants) == 1]
         self.keepers = [Keeper(self, i + 11, t) for i, t in enumerate([*moving[3:7], *staying[3:6]])]
         self.registers = [Register(self, i + 21, t) for i, t in enumerate([moving[7], moving[7], staying[7], staying[7]])]
         self.driven = [Driven(self, i + 31, t) for i, t in enumerate([moving[8], staying[8]])]
         # Once the split is forgotten, what the donor has left may be read.
-        self.late_stop = threading.Event()
-        self.latecomers = [Latecomer(self, m) for m in six.of[DONOR]]
-        self.all = [*self.lists, *self.keepers, *self.registers, *self.driven]
+        self.latecomers = [Latecomer(self, m) for m in self.six.of[DONOR]]
 
     def start(self):
         for s in self.streams:

@@ -55,7 +55,7 @@ class Verdict:
             yield from u.wrong[:FIRST]
             if len(u.done) < 10:
                 yield f"{u} has done {len(u.done)} things"
-            if (u.at() == RECIPIENT) != u.moves:
+            if u.at() != self.side_of(u.tenants[0]):
                 yield f"{u} is at the {u.at()}"
 
     def nobody_was_told_what_was_before(self):
@@ -96,7 +96,10 @@ class Verdict:
                     yield f"member {m.i} has {entry} behind {state['blockTimestamp']}"
 
     def owner(self, tenant):
-        return self.six.primary(RECIPIENT if tenant in self.moving else DONOR)
+        return self.six.primary(self.side_of(tenant))
+
+    def side_of(self, tenant):
+        return RECIPIENT if tenant in self.moving else DONOR
 
     def documents(self):
         for u in [*self.users.keepers, *self.users.driven]:
@@ -126,8 +129,8 @@ class Verdict:
         """What was there from the beginning, of all tenants."""
         for tenant in self.moving + self.staying:
             found = self.owner(tenant).all(users.db_of(tenant), "base")
-            if sorted(d["_id"] for d in found) != list(range(self.round.a.documents)):
-                yield f"{tenant} has {found}"
+            if sorted(d["_id"] for d in found) != list(range(self.round.documents_of(tenant))):
+                yield f"{tenant} has {str(found)[:500]}"
 
     def streams(self):
         for s in self.users.streams:
@@ -178,7 +181,7 @@ class Verdict:
 
     def members_are_equal(self):
         for name, members in self.six.of.items():
-            for tenant in self.moving + self.staying:
+            for tenant in self.tenants_at(name):
                 end = time.monotonic() + EQUAL_S
                 while True:
                     hashes = [hash_of(m, users.db_of(tenant)) for m in members]
@@ -188,6 +191,10 @@ class Verdict:
                         yield f"{tenant} of the {name} is not the same on all members: {hashes}"
                         break
                     time.sleep(.2)
+
+    def tenants_at(self, _):
+        """Whose data a set has: of those that have moved the donor has what was there before."""
+        return self.moving + self.staying
 
 
 def hash_of(member, db):

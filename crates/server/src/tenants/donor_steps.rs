@@ -22,6 +22,11 @@ pub(crate) async fn run(roles: &RoleChanges, body: &pando_bson::RawDoc) -> Resul
             check_no_new_tenants(&step)?;
             step.common(DELAY).await
         }
+        shard_split::EXPIRE => {
+            // Of a copy that nobody has ended.
+            step.tenants.exports.end(step.id);
+            step.common(DELAY).await
+        }
         _ => step.common(DELAY).await,
     }
 }

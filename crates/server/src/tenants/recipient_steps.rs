@@ -1,6 +1,6 @@
 //! What the primary of a set does that tenants of another one come to, step by step, as `pando_workflows::receive_tenants` orders it.
 
-use super::copy::{Copier, PeerSet};
+use super::copy::{Copier, PeerSet, progress};
 use super::steps::Step;
 use crate::replication::role_changes::RoleChanges;
 use pando_base::{Error, ErrorCode, Result, TenantId, TenantScope, Timestamp, limits};
@@ -10,6 +10,8 @@ use pando_tenants::operation::MERGE;
 use pando_tenants::{Kind, Operation};
 use pando_workflows::{receive_tenants, shard_split};
 use std::time::Duration;
+
+const DELAY: Param = Param::tenantMigrationGarbageCollectionDelayMS;
 
 pub(crate) async fn run(roles: &RoleChanges, body: &RawDoc) -> Result<DocBuf> {
     let step = Step::new(roles, body, "tenant migration's recipient")?;
@@ -34,13 +36,15 @@ pub(crate) async fn run(roles: &RoleChanges, body: &RawDoc) -> Result<DocBuf> {
             Ok(doc! { "committed": told.committed, "forgotten": told.forgotten }.to_raw())
         }
         shard_split::EXPIRE => {
+            // Nobody follows the donor any more.
+            progress::forget(&step.roles.internal, step.id).await?;
             // Whoever waits to hear that it may be forgotten does not wait for this.
             if step.body.elem("expireAt").is_some() {
                 forget_imports(&step).await?;
             }
-            step.common(Param::tenantMigrationGarbageCollectionDelayMS).await
+            step.common(DELAY).await
         }
-        _ => step.common(Param::tenantMigrationGarbageCollectionDelayMS).await,
+        _ => step.common(DELAY).await,
     }
 }
 

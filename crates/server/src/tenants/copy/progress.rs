@@ -65,8 +65,13 @@ impl Progress {
 
 impl Copier<'_> {
     pub(super) async fn forget_progress(&self) -> Result<()> {
-        let mut b = DocBuilder::new();
-        b.uuid("_id", &self.id.0);
-        self.roles.internal.remove(&Uninterrupted, &collection(), &b.finish()).await.map(drop)
+        forget(&self.roles.internal, self.id).await
     }
+}
+
+/// Removes what a migration has noted. Nothing where that is nothing.
+pub(crate) async fn forget(internal: &InternalCollections, id: Uuid) -> Result<()> {
+    let mut b = DocBuilder::new();
+    b.uuid("_id", &id.0);
+    internal.remove(&Uninterrupted, &collection(), &b.finish()).await.map(drop)
 }

@@ -1,6 +1,7 @@
 //! Two sets with tenants, one of which gives tenants to the other one (SV-OUT-1).
 
 mod commands;
+mod copies;
 mod failures;
 mod merges;
 mod moves;
