@@ -184,13 +184,6 @@ fn may_be_copied_later(why: &Error) -> bool {
     ];
     may_come_right(why) || codes.contains(&why.code)
 }
-/// Of a copy also: the donor has another primary, which holds nothing still yet, or it holds as many tenants still as it may.
-fn may_be_copied_later(why: &Error) -> bool {
-    let of_copies =
-        matches!(why.code, ErrorCode::NotYetInitialized | ErrorCode::ConflictingOperationInProgress);
-    of_copies || may_come_right(why)
-}
-
 impl ReceiveTenants {
     /// # Errors
     /// 2 for a document that no reception has left.
