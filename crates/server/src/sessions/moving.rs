@@ -140,7 +140,7 @@ impl MovingHistory {
             told.entries.push(entry);
         }
         // Looked at behind the reading: otherwise nobody would know what was lost.
-        if matches!(self.what, Moving::Tenant(_)) && sessions.storage.log().first() > from {
+        if matches!(self.what, Moving::Tenants(_)) && sessions.storage.log().first() > from {
             let text = "the log has lost what sessions have done since the tenant was looked at";
             return Err(Error::new(ErrorCode::CappedPositionLost, text));
         }
