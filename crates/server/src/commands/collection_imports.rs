@@ -69,10 +69,11 @@ pub(super) async fn take_in(server: &Server, ctx: &OpCtx, req: Request<'_>) -> R
 }
 
 /// `_importCollections: <UUID>`: what was taken in on every member comes into being.
-pub(super) async fn import(server: &Server, _: &OpCtx, req: Request<'_>) -> Result<Reply> {
+pub(super) async fn import(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     req.check("_importCollections", &[])?;
     tenants_of(server, &req)?;
-    let n = merge::publish(&server.upkeep.maintenance, import_of(&req)?).await?;
+    let (n, last) = merge::publish(&server.upkeep.maintenance, import_of(&req)?).await?;
+    ctx.wrote(last);
     let mut r = Reply::new();
     r.body.i32_or_i64("n", n as i64);
     Ok(r)

@@ -2,7 +2,7 @@
 
 use super::Taken;
 use pando_access::{Imported, Maintenance};
-use pando_base::{Error, ErrorCode, Namespace, Result, TenantId, Timestamp, Uuid};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, TenantId, Timestamp, Uuid};
 use pando_env::Env;
 
 fn is_of_tenant(ns: &Namespace) -> bool {
@@ -31,17 +31,19 @@ pub(crate) async fn take_in(
 }
 
 /// On the primary, once every member that bears data has told that it has the tables: the collections come into being, each by one entry of
-/// the log. Those that an earlier primary has published are passed over. Returns how many there are. They are to be on a majority before
-/// anything follows from it.
-pub(crate) async fn publish(maintenance: &Maintenance, import: Uuid) -> Result<usize> {
+/// the log. Those that an earlier primary has published are passed over. Returns how many there are, and where the last entry is (null: none was
+/// written). They are to be on a majority before anything follows from it.
+pub(crate) async fn publish(maintenance: &Maintenance, import: Uuid) -> Result<(usize, OpTime)> {
     let Some(imported) = maintenance.imported(import)? else {
         let text = format!("nothing was taken in under {import}");
         return Err(Error::new(ErrorCode::NoSuchTenantMigration, text));
     };
+    let mut last = OpTime::NULL;
     for collection in &imported.collections {
-        maintenance.import_collection(import, collection.uuid).await?;
+        let made = maintenance.import_collection(import, collection.uuid).await?;
+        last = made.unwrap_or(last);
     }
-    Ok(imported.collections.len())
+    Ok((imported.collections.len(), last))
 }
 
 /// On each member, once the merge is decided, in whatever way: `upto` is behind every entry that [`publish`] has written. False as long as
