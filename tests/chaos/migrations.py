@@ -86,7 +86,7 @@ class Round(rounds.Round):
         """One migration to its end; `after` is when it is called off. Whether it is over with."""
         giver = self.owner[tenant]
         m = migration.Migration(self.six, giver, tenant, self.tell)
-        watch = self.users.watch(tenant, giver)
+        watch = self.users.watch(tenant, giver, m.id)
         self.tell(f"{tenant} begins to go from the {giver}: {m.id.hex()}")
         off = self.call_off(m, after) if after is not None else None
         m.commit()

@@ -20,10 +20,10 @@ REFUSED = {20, 239, 50, 320, 321, 325, 6, 7, 91, 189, 211, 246, 11600, 11601, 11
 
 
 class Watch:
-    """A tenant that is on its way; `shown` is what the taker has told of it."""
+    """A tenant that is on its way by a migration; `shown` is what the taker has told of it."""
 
-    def __init__(self, tenant, giver):
-        self.tenant, self.giver, self.taker, self.shown = tenant, giver, other(giver), None
+    def __init__(self, tenant, giver, migration):
+        self.tenant, self.giver, self.taker, self.migration, self.shown = tenant, giver, other(giver), migration, None
 
 
 class Keeper(users.Keeper):
@@ -39,7 +39,7 @@ class Keeper(users.Keeper):
 
 
 class Bystander(threading.Thread):
-    """Asks one member for tenants on their way. The giver may refuse and must not tell what was before; the taker may refuse, or have nothing,
+    """Asks one member for tenants on their way. The giver, once it knows, may refuse and must not tell what was before; the taker may refuse, or have nothing,
     and must not tell a part, or take what it does not keep. What it was told is counted in `met`."""
 
     def __init__(self, all_users, member, side):
@@ -88,6 +88,10 @@ class Bystander(threading.Thread):
         return found[0]["n"] if found else 0
 
     def late(self, watch, keeper):
+        """Of a member that knows of the decision: one that lags behind may tell what was, to whoever asks for nothing more."""
+        known = self.ask(watch, "config", {"find": "tenantMigrationDonors", "filter": {"_id": watch.migration, "state": "committed"}})
+        if known is None or not known["cursor"]["firstBatch"]:
+            return
         least = keeper.count
         found = self.counter(watch, keeper, {})
         if found is not None and found < least:
@@ -231,8 +235,8 @@ class MigrationUsers(users.Users):
         self.driven = [users.Driven(self, i + 31, t) for i, t in enumerate([one(7), one(3), staying[8]])]
         self.latecomers = [Bystander(self, m, side) for side, members in self.six.of.items() for m in members]
 
-    def watch(self, tenant, giver):
-        self.watched[tenant] = Watch(tenant, giver)
+    def watch(self, tenant, giver, migration):
+        self.watched[tenant] = Watch(tenant, giver, migration)
         return self.watched[tenant]
 
     def unwatch(self, tenant):
