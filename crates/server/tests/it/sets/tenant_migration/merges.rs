@@ -131,7 +131,7 @@ async fn disturbed(of: Option<usize>, n: usize) {
         Some(_) => {
             two.set.kill(p).await;
             // All of its members have to take the files in.
-            two.set.restart(p).await;
+            two.restart(p).await;
         }
         None => {
             let abort = {

@@ -49,10 +49,8 @@ impl Two {
         }
         for of in [DONOR, RECIPIENT] {
             two.primary(of).await;
-            // Documents that may be forgotten go at once.
             for i in two.members(of) {
-                let mut c = two.set.connect(i).await;
-                c.admin(doc! { "setParameter": 1, "tenantMigrationGarbageCollectionDelayMS": 200 }).await;
+                two.forgets_soon(i).await;
             }
         }
         two.set
@@ -67,6 +65,15 @@ impl Two {
             })
             .await;
         two
+    }
+    /// Documents that may be forgotten go at once.
+    async fn forgets_soon(&self, i: usize) {
+        let mut c = self.set.connect(i).await;
+        c.admin(doc! { "setParameter": 1, "tenantMigrationGarbageCollectionDelayMS": 200 }).await;
+    }
+    pub(super) async fn restart(&mut self, i: usize) {
+        self.set.restart(i).await;
+        self.forgets_soon(i).await;
     }
     pub(super) fn members(&self, of: usize) -> std::ops::Range<usize> {
         of * EACH..(of + 1) * EACH
