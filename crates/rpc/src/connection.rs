@@ -11,7 +11,8 @@ use crate::failure::{CallResult, Failure};
 use crate::gossip::Gossips;
 use crate::handshake::{self, Peer};
 use crate::login_as::LoginAs;
-use pando_base::limits;
+use pando_base::codes::class;
+use pando_base::{ErrorCode, limits};
 use pando_bson::{DocBuilder, RawDoc};
 use pando_env::{Env, Stream};
 use pando_wire::{WireError, flags};
@@ -133,6 +134,8 @@ impl Connection {
             self.usable = false;
             return Err(Failure::protocol(&self.addr, "a stream of replies nobody asked for"));
         }
+        // A process that shuts down answers so on every connection that it has, and the next one at its address makes new ones.
+        self.usable &= !self.tells_of_shutdown(received.len);
         self.reply(received)
     }
     /// Runs a command whose replies may keep coming. The connection is busy until the stream has ended.
@@ -224,10 +227,18 @@ impl Connection {
     }
 
     /// The body of a received message, in place.
-    pub(crate) fn reply(&self, received: Received) -> CallResult<&RawDoc> {
-        // `receive` has decoded this very message: one body section behind the header, its flags and its kind.
+    /// What a received message says, as `receive` has decoded it: one body section behind the header, its flags and its kind.
+    fn body(&self, len: usize) -> &RawDoc {
         const BODY_AT: usize = pando_wire::Header::LEN + 4 + 1;
-        let body = RawDoc::trusted(self.input.get(BODY_AT..received.len).unwrap_or_default());
+        RawDoc::trusted(self.input.get(BODY_AT..len).unwrap_or_default())
+    }
+    fn tells_of_shutdown(&self, len: usize) -> bool {
+        let code = self.body(len).get("code").and_then(|v| v.as_i64());
+        let code = code.and_then(|code| i32::try_from(code).ok());
+        code.is_some_and(|code| ErrorCode(code).is(class::SHUTDOWN))
+    }
+    pub(crate) fn reply(&self, received: Received) -> CallResult<&RawDoc> {
+        let body = self.body(received.len);
         self.gossips.hear(body);
         match body.get("ok") {
             Some(ok) if ok.is_truthy() => Ok(body),

@@ -15,7 +15,7 @@ pub const TENANT_MIGRATION_POLL_MS: u64 = 20;
 /// A recipient that carries out what the donor does waits so long for news before it looks what it was told.
 pub const TENANT_MIGRATION_NEWS_MS: u64 = 100;
 /// A donor that asks how far the recipient is gets an answer after so long, and asks again.
-pub const TENANT_MIGRATION_ANSWER_MS: u64 = 5_000;
+pub const TENANT_MIGRATION_ANSWER_MS: u64 = 1_000;
 /// Blocks of another set's tables in memory while they are taken in: they are read once, in order.
 pub const FOREIGN_TABLES_CACHE_BYTES: usize = 16 << 20;
 /// Whoever takes another set's tables in looks so often whether it is still to go on.

@@ -23,3 +23,7 @@ pub const TENANT_PROGRESS_NOTED_SECS: u32 = 10;
 pub const PEER_SET_HOST_MS_MAX: u64 = 15_000;
 /// When all members of another set have been asked in vain.
 pub const PEER_SET_PAUSE_MS: u64 = 100;
+/// While a tenant's clients may be waiting, a member that does not answer for so long is passed over.
+pub const PEER_SET_SOON_MS_MAX: u64 = 1_500;
+/// What one set tells another one while tenants move is answered after so long, or told again.
+pub const PEER_SET_TOLD_MS_MAX: u64 = 3_000;

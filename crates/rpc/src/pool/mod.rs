@@ -17,6 +17,7 @@ use crate::gossip::{Gossip, Gossips};
 use crate::retry::{Retry, may_retry};
 pub use host::{Bounds, HostConnections};
 use host::{Host, Idle, Place};
+use pando_base::codes::class;
 use pando_base::limits;
 use pando_bson::{DocBuf, RawDoc};
 use pando_env::Env;
@@ -168,6 +169,10 @@ impl Pool {
         if was_idle && done.as_ref().is_err_and(again) {
             self.forget(addr);
             (_, done) = self.attempt(addr, body, sequences, limit, repeatable).await;
+        }
+        if done.as_ref().is_err_and(|f| f.code().is(class::SHUTDOWN)) {
+            // Whoever is there next knows nothing of these.
+            self.forget(addr);
         }
         match done {
             Err(f) if f.kind == Kind::Reset => Err(self.look_again(addr, f).await),

@@ -376,7 +376,11 @@ impl Store for Documents {
                     sharding.keep_times(&self.data()?.internal).await?;
                     Ok(reply)
                 }
-                Target::Set(set) => PeerSet::parse(set)?.call(&*self.roles()?, body).await,
+                Target::Set(set) => {
+                    // Whoever is asked for something that lasts is asked again.
+                    let of_host = Duration::from_millis(limits::PEER_SET_TOLD_MS_MAX);
+                    PeerSet::parse(set)?.call_within(&*self.roles()?, body, of_host, limit).await
+                }
                 Target::Own if service == shard_split::SERVICE => {
                     split_steps::run(&*self.roles()?, body).await
                 }

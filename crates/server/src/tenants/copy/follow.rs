@@ -71,7 +71,7 @@ impl Copier<'_> {
         let mut skip = 0;
         loop {
             let reply = self
-                .ask("_tenantEntries", |b| {
+                .ask_soon("_tenantEntries", |b| {
                     self.append_whose(b);
                     b.timestamp("after", helping.upto);
                     b.i64("skip", skip).i64("waitMS", wait.as_millis() as i64);

@@ -23,9 +23,10 @@ pub(crate) use peer_set::PeerSet;
 
 use crate::replication::role_changes::RoleChanges;
 use pando_access::Uninterrupted;
-use pando_base::{Error, Namespace, Result, TenantScope, Timestamp, Uuid};
+use pando_base::{Error, Namespace, Result, TenantScope, Timestamp, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_tenants::CopierDefines;
+use std::time::Duration;
 
 /// The way of a tenant, or of all that a set has, from that set to this one.
 pub(crate) struct Copier<'a> {
@@ -135,11 +136,20 @@ impl Copier<'_> {
         };
     }
     async fn ask(&self, command: &str, args: impl FnOnce(&mut DocBuilder)) -> Result<DocBuf> {
+        self.donor.call(self.roles, &self.question(command, args)).await
+    }
+    /// The same where tenants wait: a member that hangs is not waited for while another one may be primary.
+    async fn ask_soon(&self, command: &str, args: impl FnOnce(&mut DocBuilder)) -> Result<DocBuf> {
+        let of_host = Duration::from_millis(limits::PEER_SET_SOON_MS_MAX);
+        let of_all = Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX);
+        self.donor.call_within(self.roles, &self.question(command, args), of_host, of_all).await
+    }
+    fn question(&self, command: &str, args: impl FnOnce(&mut DocBuilder)) -> DocBuf {
         let mut b = DocBuilder::new();
         b.i32(command, 1).uuid("migrationId", &self.id.0);
         args(&mut b);
         b.str("$db", "admin");
-        self.donor.call(self.roles, &b.finish()).await
+        b.finish()
     }
 }
 

@@ -49,8 +49,19 @@ impl PeerSet {
     /// # Errors
     /// The primary's own; 133 where none has answered as one in time, never what a node says that is primary no more: it is not this one.
     pub(crate) async fn call(&self, roles: &RoleChanges, body: &RawDoc) -> Result<DocBuf> {
+        let limit = Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX);
+        self.call_within(roles, body, Duration::from_millis(limits::PEER_SET_HOST_MS_MAX), limit).await
+    }
+    /// The same with how long one host may take, and all of it.
+    pub(crate) async fn call_within(
+        &self,
+        roles: &RoleChanges,
+        body: &RawDoc,
+        of_host: Duration,
+        of_all: Duration,
+    ) -> Result<DocBuf> {
         let clock = &roles.env.clock;
-        let until = clock.mono() + Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX);
+        let until = clock.mono() + of_all;
         let mut last = None;
         for tries in 1.. {
             let left = until.saturating_sub(clock.mono());
@@ -58,7 +69,7 @@ impl PeerSet {
                 break;
             }
             let at = self.primary.load(Relaxed) % self.hosts.len();
-            let limit = left.min(Duration::from_millis(limits::PEER_SET_HOST_MS_MAX));
+            let limit = left.min(of_host);
             match roles.replication.peers.call(&self.hosts[at], body, Retry::Idempotent, limit).await {
                 Ok(reply) => return Ok(reply),
                 Err(f) if f.kind == Kind::Command && !is_of_office(&f.error) => return Err(f.error),

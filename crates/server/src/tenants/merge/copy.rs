@@ -43,7 +43,10 @@ impl Copier<'_> {
     }
     /// `None`: files do not help here.
     async fn hold(&self) -> Result<Option<Held>> {
-        let reply = self.donor.call(self.roles, &command(|b| _ = b.i32("_openBackup", 1))).await?;
+        let open = command(|b| _ = b.i32("_openBackup", 1));
+        // It takes a checkpoint.
+        let limit = Duration::from_secs(limits::FOREIGN_TAKE_IN_SECS_MAX);
+        let reply = self.donor.call_within(self.roles, &open, limit, limit).await?;
         let host = self.donor.primary().to_owned();
         let time = |name: &str| match reply.get(name) {
             Some(Value::Timestamp(at)) => Some(at),
