@@ -38,7 +38,7 @@ impl Total {
         all.definitions += r.definitions;
         all.plants_kept += r.plants_kept;
         all.turned_away += r.turned_away;
-        r.reasons.iter().for_each(|(code, n)| *all.reasons.entry(*code).or_default() += n);
+        r.reasons.iter().for_each(|(code, n)| *all.reasons.entry(code.clone()).or_default() += n);
         r.steps.iter().for_each(|(step, n)| *all.steps.entry(*step).or_default() += n);
     }
     pub(crate) fn show(&self) {

@@ -1,14 +1,16 @@
 //! What the primary of a set does that tenants of another one come to, step by step, as `pando_workflows::receive_tenants` orders it.
 
-use super::copy::{Copier, PeerSet};
+use super::copy::{Copier, PeerSet, progress};
 use super::steps::Step;
 use crate::replication::role_changes::RoleChanges;
 use pando_base::{Error, ErrorCode, Result, TenantId, Timestamp, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value, doc};
 use pando_command::Param;
 use pando_tenants::{Kind, Operation};
-use pando_workflows::receive_tenants;
+use pando_workflows::{receive_tenants, shard_split};
 use std::time::Duration;
+
+const DELAY: Param = Param::tenantMigrationGarbageCollectionDelayMS;
 
 pub(crate) async fn run(roles: &RoleChanges, body: &RawDoc) -> Result<DocBuf> {
     let step = Step::new(roles, body, "tenant migration's recipient")?;
@@ -29,7 +31,11 @@ pub(crate) async fn run(roles: &RoleChanges, body: &RawDoc) -> Result<DocBuf> {
             let told = step.tenants.receptions.told(&step.id);
             Ok(doc! { "committed": told.committed, "forgotten": told.forgotten }.to_raw())
         }
-        _ => step.common(Param::tenantMigrationGarbageCollectionDelayMS).await,
+        shard_split::EXPIRE => {
+            progress::forget(&roles.internal, step.id).await?;
+            step.common(DELAY).await
+        }
+        _ => step.common(DELAY).await,
     }
 }
 

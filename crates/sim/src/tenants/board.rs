@@ -26,7 +26,7 @@ impl View {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moving {
     pub(super) from: Home,
-    /// When somebody was told that it has moved.
+    /// When somebody was told that it has moved, until that may be forgotten.
     pub(super) committed: Option<Duration>,
 }
 

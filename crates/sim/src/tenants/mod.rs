@@ -18,7 +18,6 @@ mod side;
 pub mod split;
 mod users;
 
-use board::Board;
 use field::Field;
 
 /// Members' ports, and machines, count from here.

@@ -1,7 +1,7 @@
 //! `_recipientCommitMigration {migrationId}`: the donor has decided, on a majority of its set, that the tenants are this set's.
 
 use super::prelude::*;
-use super::{Migrations, not_known, when};
+use super::{Migrations, check_is_over, when};
 use pando_base::Uuid;
 use pando_command::request::missing;
 use pando_workflows::receive_tenants::{Progress, progress};
@@ -9,7 +9,11 @@ use pando_workflows::receive_tenants::{Progress, progress};
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let migrations = Migrations::of(server, &req)?;
     let id = id_of_donor(&req)?;
-    let instance = migrations.reception(ctx, &id).await?.ok_or_else(|| not_known(&id))?;
+    let Some(instance) = migrations.reception(ctx, &id).await? else {
+        // The donor's next primary tells it again; before it decided there was a document here.
+        check_is_over(server, ctx).await?;
+        return Ok(Reply::new());
+    };
     migrations.tenants.receptions.tell(id, |told| told.committed = true);
     instance.nudge();
     when(ctx, &instance, |state| progress(state) >= Progress::Committed).await?;

@@ -63,10 +63,15 @@ impl Progress {
     }
 }
 
+/// Nothing of a migration's is to be followed any more.
+pub(in crate::tenants) async fn forget(internal: &InternalCollections, id: Uuid) -> Result<()> {
+    let mut b = DocBuilder::new();
+    b.uuid("_id", &id.0);
+    internal.remove(&Uninterrupted, &collection(), &b.finish()).await.map(drop)
+}
+
 impl Copier<'_> {
     pub(super) async fn forget_progress(&self) -> Result<()> {
-        let mut b = DocBuilder::new();
-        b.uuid("_id", &self.id.0);
-        self.roles.internal.remove(&Uninterrupted, &collection(), &b.finish()).await.map(drop)
+        forget(&self.roles.internal, self.id).await
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Migration {
     pub(super) from: Home,
     pub(super) begun: Duration,
     pub(super) said: Option<Said>,
+    /// Why it was aborted, by its document.
+    pub(super) why: String,
     /// Somebody has called for its end.
     pub(super) called_off: bool,
     /// Something of the tenant was put where it goes before it began.

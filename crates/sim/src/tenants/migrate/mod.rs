@@ -78,8 +78,8 @@ pub struct Report {
     pub committed: usize,
     pub aborted: usize,
     pub refused: usize,
-    /// Why, by the codes of those that nobody had called off.
-    pub reasons: BTreeMap<i64, u32>,
+    /// Why, of those that nobody had called off and that had nothing in their way.
+    pub reasons: BTreeMap<String, u32>,
     /// Commands that were told to go elsewhere, or to stay after they had waited.
     pub moved: usize,
     pub stayed: usize,
@@ -194,10 +194,13 @@ impl Run {
         let field = &self.field;
         let (sim, knowledge, board) = (&field.world.sim, lock(&self.knowledge), lock(&field.board));
         let written = lock(&field.users.written);
-        let mut reasons: BTreeMap<i64, u32> = BTreeMap::new();
+        let mut reasons: BTreeMap<String, u32> = BTreeMap::new();
         for migration in knowledge.migrations.iter().filter(|m| !m.called_off && !m.in_its_way) {
             if let Some(Said::Aborted(code)) = migration.said {
-                *reasons.entry(code).or_default() += 1;
+                let why = migration.why.rsplit(" :: ").next().unwrap_or_default();
+                // Without what is different in each.
+                let why: String = why.chars().filter(|c| !c.is_ascii_digit()).take(60).collect();
+                *reasons.entry(format!("{code}: {why}")).or_default() += 1;
             }
         }
         Report {

@@ -125,6 +125,7 @@ impl Operator {
             from: plan.from,
             begun: self.env.clock.mono(),
             said: None,
+            why: String::new(),
             called_off: false,
             in_its_way: false,
             forgotten: false,
@@ -234,6 +235,10 @@ impl Operator {
         };
         let found = self.insist(plan.from, find, docs).await;
         let state = found.first().and_then(|d| d.get("state").and_then(|v| v.as_str().map(str::to_owned)));
+        let why = found.first().and_then(|d| d.get_path("abortReason.errmsg")?.as_str().map(str::to_owned));
+        if let (Some(migration), Some(why)) = (lock(&self.knowledge).migration(plan.id), why) {
+            migration.why = why;
+        }
         let expected = if how == Said::Committed { "committed" } else { "aborted" };
         if state.as_deref() != Some(expected) {
             let text =
@@ -273,6 +278,12 @@ impl Operator {
     async fn forget(&self, from: Home, id: u8) {
         if let Some(migration) = lock(&self.knowledge).migration(id) {
             migration.forgotten = true;
+            // From then on the donor takes whatever is written there.
+            let mut board = lock(&self.board);
+            let moving = &mut board.tenants[migration.tenant].moving;
+            if let Some(moving) = moving.as_mut().filter(|_| migration.said == Some(Said::Committed)) {
+                moving.committed = None;
+            }
         }
         // 327: somebody had asked before, and nobody heard the answer.
         let done = |reply: &RawDoc| (is_ok(reply) || code(reply) == 327).then_some(());
