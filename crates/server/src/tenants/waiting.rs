@@ -38,11 +38,7 @@ impl Tenants {
         }
         let rc = &ctx.read_concern;
         let history = rc.at_cluster_time;
-        if rc.level() == ReadLevel::Linearizable {
-            // It is judged by what holds behind it, when the blocker of what is elsewhere may have gone with the data.
-            let moved = self.blockers.is_moved(&ctx.db).then(|| self.blockers.moved());
-            return moved.map(|e| -> BoxFuture<'a, Result<()>> { Box::pin(std::future::ready(Err(e))) });
-        }
+        // A linearizable read is judged by what holds behind it, too; but nothing of what is being copied, or is elsewhere, is looked at.
         // A stream that begins now must not begin here if it has to go on elsewhere.
         let at = rc.after_cluster_time.max(rc.at_cluster_time);
         let at = at.or_else(|| opens_stream_now(req).then_some(Timestamp(u64::MAX)));

@@ -47,6 +47,8 @@ pub(super) struct Knowledge {
     pub(super) migrations: Vec<Migration>,
     /// By tenant.
     pub(super) plants: BTreeMap<usize, Plant>,
+    /// Nothing is put in anybody's way any more.
+    pub(super) calm: bool,
     pub(super) plants_kept: usize,
     pub(super) definitions: usize,
     /// Writes that a set refused which did not have their tenant.

@@ -114,6 +114,7 @@ impl Run {
 
     /// Every migration ends; and one without faults commits, there and back.
     pub(super) fn end_migrations(&mut self) -> Result<(), Box<Failure>> {
+        lock(&self.knowledge).calm = true;
         self.until(|k| k.undecided() == 0, "a migration does not end")?;
         self.until(|k| k.under_way().next().is_none(), "a migration leaves something")?;
         for from in Home::BOTH {

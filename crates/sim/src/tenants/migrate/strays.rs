@@ -22,8 +22,11 @@ pub(super) async fn run(place: Place, written: Arc<Mutex<Written>>, knowledge: A
     while !c.stopped() {
         let tenant = some_tenant(&c, &knowledge);
         look_elsewhere(&mut c, tenant, &written).await;
-        let is_moving = lock(&knowledge).is_moving(tenant);
-        if c.below(if is_moving { 2 } else { 40 }) == 0 {
+        let (is_moving, calm) = {
+            let knowledge = lock(&knowledge);
+            (knowledge.is_moving(tenant), knowledge.calm)
+        };
+        if !calm && c.below(if is_moving { 2 } else { 40 }) == 0 {
             n += 1;
             write(&mut c, tenant, n, &knowledge).await;
         }
