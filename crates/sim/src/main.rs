@@ -285,6 +285,14 @@ fn run_set(args: &Args, total: &mut Total, seed: u64) {
     }
 }
 
+fn run_shards(args: &Args, wanted: &shards_runs::Wanted) -> ExitCode {
+    let members = args.set_options.members.unwrap_or(wanted.config_members);
+    let wanted = shards_runs::Wanted { config_members: members, ..wanted.clone() };
+    let failed = shards_runs::run_all(args.first, &wanted, args.meta);
+    println!("{failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let Some(args) = parse(&words) else {
@@ -294,11 +302,7 @@ fn main() -> ExitCode {
     let (mut failed, mut total, mut clusters) = (0, Total::default(), cluster_runs::Total::default());
     let (mut splits, mut moves) = (split_runs::Total::default(), migrate_runs::Total::default());
     if let Some(wanted) = &args.shards {
-        let members = args.set_options.members.unwrap_or(wanted.config_members);
-        let wanted = shards_runs::Wanted { config_members: members, ..wanted.clone() };
-        failed += shards_runs::run_all(args.first, &wanted, args.meta) as u64;
-        println!("{failed} failed");
-        return if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        return run_shards(&args, wanted);
     }
     let under_way = Arc::new(AtomicU64::new(args.first));
     watch_over(under_way.clone());

@@ -1,6 +1,7 @@
 //! What breaks around two sets, by the numbers of their machines; and what breaks at some step of a split or a migration.
 
-use super::{EACH, Field, Home, MEMBERS};
+use super::field::Field;
+use super::{EACH, Home, MEMBERS};
 use crate::cuts::Cut;
 use crate::links::{Machine, Refusal};
 use crate::set::broken::{Heal, Stage};

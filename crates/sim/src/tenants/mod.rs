@@ -18,8 +18,6 @@ mod side;
 pub mod split;
 mod users;
 
-use field::Field;
-
 /// Members' ports, and machines, count from here.
 const FIRST_PORT: u16 = 27017;
 /// Machines of each side.
