@@ -18,6 +18,7 @@ use pando_base::{Error, Result};
 use pando_command::{Instance, OpCtx, Registry};
 use pando_logins::Logins;
 use pando_storage::Storage;
+use pando_tenants::AccessBlockers;
 use std::sync::Arc;
 
 /// One server process: its parts. What they do, they do without it.
@@ -60,6 +61,10 @@ impl Server {
             Some(tenants) => tenants.settled(ctx, error).await,
             None => Ok(error),
         }
+    }
+    /// Who may do what with which tenant, for those who look inside.
+    pub fn blockers(&self) -> Option<&AccessBlockers> {
+        self.tenants.as_ref().map(|tenants| &tenants.blockers)
     }
     /// What connections are served with.
     pub fn service(self: &Arc<Self>) -> pando_shell::Service<Server> {

@@ -11,6 +11,7 @@
 //! * [`set`] — a real set of members under every kind of fault, and the rules that must hold at every moment;
 //! * [`cluster`] — config servers, shards and routers ([`router_node`]) under faults, and users behind the routers;
 //! * [`split`] — a set of many tenants that splits under faults, and tenants' users who go where their tenant goes;
+//! * [`migrate`] — two sets between which tenants move, there and back;
 //! * [`shards`] — a thousand shards behind a router, and what operations cost there.
 //!
 //! A failing run prints its seed; the same seed and commit give the same run, event for event.
@@ -32,8 +33,8 @@ pub mod rig;
 pub mod router_node;
 pub mod set;
 pub mod shards;
-pub mod split;
 mod stack;
+mod tenants;
 pub mod world;
 
 pub use executor::{ProcessId, Sim, Stuck};
@@ -42,4 +43,5 @@ pub use net::NetOptions;
 pub use node::{Exit, Node};
 pub use pando_storage::testing::FaultyDisk;
 pub use router_node::RouterNode;
+pub use tenants::{migrate, split};
 pub use world::World;

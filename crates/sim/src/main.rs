@@ -1,7 +1,8 @@
 //! `sim --seed N`, `sim --seeds COUNT [--from N]`, `sim meta --seed N`, `sim set --seeds COUNT`, `sim cluster --seeds COUNT`,
-//! `sim split --seeds COUNT`, `sim shards --shards N,N`.
+//! `sim split --seeds COUNT`, `sim migrate --seeds COUNT`, `sim shards --shards N,N`.
 
 mod cluster_runs;
+mod migrate_runs;
 mod shards_runs;
 mod split_runs;
 
@@ -18,7 +19,7 @@ use std::time::Duration;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str =
-    "usage: sim [set | cluster | split | shards] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
+    "usage: sim [set | cluster | split | migrate | shards] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
                  [--members N] [--seconds N] [--between-ms N] [--pause-ms N] [--longest-ms N] [--lines N] [--moves]
 
   --seed N       one run
@@ -29,6 +30,7 @@ const USAGE: &str =
   cluster        config servers, two shards and two routers, with the same options; --members says how many each set has;
                  with --moves ranges move between the shards all the time
   split          a set of many tenants that splits in two, with the same options, behind the word
+  migrate        two sets between which tenants move, with the same options, behind the word
   shards         a cluster of --shards N (or N,N,..: several, with a table of what operations cost in each), nothing of it
                  breaks at random; --members says how many config servers there are
   meta           every run twice; the traces must be equal
@@ -39,6 +41,7 @@ struct Args {
     set: bool,
     cluster: bool,
     split: bool,
+    migrate: bool,
     shards: Option<shards_runs::Wanted>,
     set_options: set::Options,
     first: u64,
@@ -52,6 +55,7 @@ fn parse(words: &[String]) -> Option<Args> {
         set: false,
         cluster: false,
         split: false,
+        migrate: false,
         shards: None,
         set_options: set::Options::default(),
         first: 1,
@@ -77,6 +81,7 @@ fn parse(words: &[String]) -> Option<Args> {
             "set" => args.set = true,
             "cluster" => args.cluster = true,
             "split" => (args.split, args.set_options) = (true, pando_sim::split::options()),
+            "migrate" => (args.migrate, args.set_options) = (true, pando_sim::migrate::options()),
             "shards" => _ = args.shards.get_or_insert_default(),
             "--seed" => args.first = number()?,
             "--seeds" => args.count = number()?,
@@ -103,6 +108,8 @@ fn plant(name: &str) -> Option<()> {
     use pando_routing::mutants as ownership;
     use pando_tenants::mutants as tenants;
     use pando_topology::mutants as rules;
+    use pando_workflows::donate_tenants::mutants as donors;
+    use pando_workflows::receive_tenants::mutants as recipients;
     use pando_workflows::shard_split::mutants as splits;
     if let Some(m) = planted::Mutant::ALL.iter().find(|m| format!("{m:?}") == name) {
         planted::activate(Some(*m));
@@ -118,6 +125,16 @@ fn plant(name: &str) -> Option<()> {
     }
     if let Some(m) = splits::Mutant::ALL.iter().find(|m| format!("{m:?}") == name) {
         splits::activate(Some(*m));
+        return Some(());
+    }
+    // Names that others have, too, have their side before them.
+    let is = |side: &str, m: &dyn std::fmt::Debug| name == format!("{m:?}") || name == format!("{side}{m:?}");
+    if let Some(m) = donors::Mutant::ALL.iter().find(|m| is("Donor", m)) {
+        donors::activate(Some(*m));
+        return Some(());
+    }
+    if let Some(m) = recipients::Mutant::ALL.iter().find(|m| is("Recipient", m)) {
+        recipients::activate(Some(*m));
         return Some(());
     }
     rules::activate(Some(*rules::Mutant::ALL.iter().find(|m| format!("{m:?}") == name)?));
@@ -268,6 +285,14 @@ fn run_set(args: &Args, total: &mut Total, seed: u64) {
     }
 }
 
+fn run_shards(args: &Args, wanted: &shards_runs::Wanted) -> ExitCode {
+    let members = args.set_options.members.unwrap_or(wanted.config_members);
+    let wanted = shards_runs::Wanted { config_members: members, ..wanted.clone() };
+    let failed = shards_runs::run_all(args.first, &wanted, args.meta);
+    println!("{failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let Some(args) = parse(&words) else {
@@ -275,13 +300,9 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let (mut failed, mut total, mut clusters) = (0, Total::default(), cluster_runs::Total::default());
-    let mut splits = split_runs::Total::default();
+    let (mut splits, mut moves) = (split_runs::Total::default(), migrate_runs::Total::default());
     if let Some(wanted) = &args.shards {
-        let members = args.set_options.members.unwrap_or(wanted.config_members);
-        let wanted = shards_runs::Wanted { config_members: members, ..wanted.clone() };
-        failed += shards_runs::run_all(args.first, &wanted, args.meta) as u64;
-        println!("{failed} failed");
-        return if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        return run_shards(&args, wanted);
     }
     let under_way = Arc::new(AtomicU64::new(args.first));
     watch_over(under_way.clone());
@@ -297,6 +318,10 @@ fn main() -> ExitCode {
         }
         if args.split {
             splits.run(seed, &args.set_options, args.meta);
+            continue;
+        }
+        if args.migrate {
+            moves.run(seed, &args.set_options, args.meta);
             continue;
         }
         let outcome = run(seed, &args.options);
@@ -330,6 +355,9 @@ fn main() -> ExitCode {
     } else if args.split {
         splits.show();
         failed = splits.failed;
+    } else if args.migrate {
+        moves.show();
+        failed = moves.failed;
     } else {
         println!("{} seeds, {failed} failed", args.count);
     }

@@ -39,10 +39,7 @@ impl Tenants {
         }
         let rc = &ctx.read_concern;
         let history = rc.at_cluster_time;
-        if rc.level() == ReadLevel::Linearizable {
-            // It is judged by what holds behind it.
-            return None;
-        }
+        // A linearizable read is judged by what holds behind it, too; but nothing of what is being copied, or is elsewhere, is looked at.
         // A stream that begins now must not begin here if it has to go on elsewhere.
         let at = rc.after_cluster_time.max(rc.at_cluster_time);
         let stream = (req.name == "aggregate").then(|| stream_start(req)).flatten();

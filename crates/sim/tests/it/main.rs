@@ -3,6 +3,7 @@
 mod cluster;
 mod crud;
 mod data_path;
+mod migrate;
 mod rows;
 mod rpc;
 mod set;

@@ -78,6 +78,14 @@ async fn when_soon(ctx: &OpCtx, instance: &Instance, looks_so: impl Fn(&RawDoc) 
     }
 }
 
+/// Nothing is known here of a migration that the donor has committed: it is over, and its document has gone. Whoever does not know yet that another
+/// one is primary could say so of one that it has not heard of, so a majority is asked.
+async fn check_is_over(server: &Server, ctx: &OpCtx) -> Result<()> {
+    let at = server.replication.write_noop("a tenant migration is over")?;
+    ctx.interruptible(server.replication.await_majority(at)).await??;
+    Ok(())
+}
+
 /// The one argument of those that name a migration.
 fn migration_id(req: &Request<'_>) -> Result<Uuid> {
     let mut id = None;

@@ -1,7 +1,7 @@
 //! `_recipientCommitMigration {migrationId}`: the donor has decided, on a majority of its set, that the tenants are this set's.
 
 use super::prelude::*;
-use super::{Migrations, when};
+use super::{Migrations, check_is_over, when};
 use pando_base::Uuid;
 use pando_command::request::missing;
 use pando_workflows::receive_tenants::{Progress, progress};
@@ -12,6 +12,7 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let Some(instance) = migrations.reception(ctx, &id).await? else {
         // Nobody decides before a majority here has the document, and it is there until this set is told to forget. A donor's primary that has
         // come since does not know that it was.
+        check_is_over(server, ctx).await?;
         return Ok(Reply::new());
     };
     migrations.tenants.receptions.tell(id, |told| told.committed = true);

@@ -3,7 +3,7 @@
 
 use super::prelude::*;
 use super::recipient_commit::id_of_donor;
-use super::{Migrations, when};
+use super::{Migrations, check_is_over, when};
 use pando_workflows::receive_tenants::{self, Progress, is_forgotten, progress};
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
@@ -20,7 +20,10 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let instance = match migrations.reception(ctx, &id).await? {
         Some(there) => there,
         // Its document has gone already.
-        None if !aborted => return Ok(Reply::new()),
+        None if !aborted => {
+            check_is_over(server, ctx).await?;
+            return Ok(Reply::new());
+        }
         None => {
             let state = receive_tenants::called_off(&id, &migrations.set);
             let start = migrations.host.start(receive_tenants::SERVICE, &state);

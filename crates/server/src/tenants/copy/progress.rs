@@ -63,15 +63,15 @@ impl Progress {
     }
 }
 
-impl Copier<'_> {
-    pub(super) async fn forget_progress(&self) -> Result<()> {
-        forget(&self.roles.internal, self.id).await
-    }
-}
-
-/// Removes what a migration has noted. Nothing where that is nothing.
+/// Nothing of a migration's is to be followed any more.
 pub(crate) async fn forget(internal: &InternalCollections, id: Uuid) -> Result<()> {
     let mut b = DocBuilder::new();
     b.uuid("_id", &id.0);
     internal.remove(&Uninterrupted, &collection(), &b.finish()).await.map(drop)
+}
+
+impl Copier<'_> {
+    pub(super) async fn forget_progress(&self) -> Result<()> {
+        forget(&self.roles.internal, self.id).await
+    }
 }

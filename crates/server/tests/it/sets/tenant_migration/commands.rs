@@ -136,3 +136,23 @@ fn a_recipient_that_was_told_to_forget_does_not_begin() {
         two.done().await;
     });
 }
+
+#[test]
+fn a_recipient_that_has_forgotten_says_so_to_a_donor_that_asks_once_more() {
+    run(async {
+        let two = Two::start().await;
+        two.client(DONOR).await.ok(put("acme_db", 1)).await;
+        two.moved(1, "acme").await;
+        two.forget(1).await;
+        two.until_gone(1).await;
+        // As the next primary of the donor does when the last one ended before it noted that it was told.
+        two.client(RECIPIENT).await.ok(of_migration("_recipientCommitMigration", 1)).await;
+        two.client(RECIPIENT).await.ok(of_migration("recipientForgetMigration", 1)).await;
+        for i in two.members(RECIPIENT) {
+            let find = doc! { "find": "tenantMigrationProgress", "$db": "config" };
+            let left = two.set.connect(i).await.all(anywhere(find)).await;
+            assert!(left.is_empty(), "what was noted of the way is gone with its document: {left:?}");
+        }
+        two.done().await;
+    });
+}

@@ -180,6 +180,12 @@ fn nobody_gets_at_a_tenant_that_comes_before_the_donor_has_decided() {
                 let text = state.as_ref().and_then(|d| d.get("state")?.as_str()).unwrap_or("none").to_owned();
                 let reply = two.set.connect(p).await.run(briefly(look("acme_db"))).await;
                 let wrote = two.set.connect(p).await.run(briefly(put("acme_db", 99))).await;
+                let mut exact = look("acme_db");
+                exact.push("readConcern", doc! { "level": "linearizable" });
+                let exact = two.set.connect(p).await.run(briefly(exact)).await;
+                if matches!(code(&reply), 239 | 50) {
+                    assert_eq!(code(&exact), code(&reply), "{exact:?}");
+                }
                 let before = state.as_ref().is_some_and(|d| d.get("rejectReadsBeforeTimestamp").is_some());
                 match (text.as_str(), before) {
                     ("none" | "uninitialized", _) => {}

@@ -1,5 +1,6 @@
 //! What a set that will split looks like at its beginning: its members, how quick it is, and its tenants.
 
+use super::super::{EACH, FIRST_PORT};
 use crate::FaultyDisk;
 use crate::node::Node;
 use crate::world::World;
@@ -7,11 +8,8 @@ use pando_bson::{Bson, Document, doc};
 use pando_env::Rng;
 use pando_storage::testing::SeededRng;
 
-/// Members' ports, and machines, count from here.
-pub(super) const FIRST_PORT: u16 = 27017;
 /// The first of the members stay, the others may leave.
-pub(super) const STAY: usize = 3;
-pub(super) const MEMBERS: usize = 6;
+pub(super) const STAY: usize = EACH;
 pub(super) const TENANTS: usize = 8;
 pub(super) const DONOR: &str = "donor";
 pub(super) const RECIPIENT: &str = "recipient";
@@ -27,15 +25,6 @@ const LSM_ONE_IN: u64 = 10;
 const LOGINS_ONE_IN: u64 = 5;
 /// Files of the logs: small, so that they are sealed and dropped within a run.
 const LOG_SEGMENT_BYTES: u64 = 64 << 10;
-
-/// The name of a tenant's database.
-pub(super) fn database(tenant: usize) -> String {
-    format!("t{tenant}_db")
-}
-/// The name of a tenant.
-pub(super) fn name(tenant: usize) -> String {
-    format!("t{tenant}")
-}
 
 pub(super) struct Shape {
     pub(super) lsm: bool,

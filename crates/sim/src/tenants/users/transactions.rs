@@ -1,6 +1,7 @@
 //! Transactions that append to some lists of one tenant and read others, and reads on any member in between, all in causally
 //! consistent sessions: of each tenant no anomaly that snapshot isolation forbids, as of one database that was never moved.
 
+use super::super::board::View;
 use super::caller::{Answer, Caller, majority};
 use crate::client::Client;
 use crate::executor::lock;
@@ -32,8 +33,8 @@ impl Transactions {
 struct User {
     c: Caller,
     number: i64,
-    /// By tenant: whatever comes later may not show less than this.
-    seen: BTreeMap<usize, Timestamp>,
+    /// By tenant, of the set that it was at behind so many moves: whatever comes later may not show less than this.
+    seen: BTreeMap<(usize, u32), Timestamp>,
     transactions: Arc<Mutex<Transactions>>,
 }
 
@@ -51,16 +52,20 @@ pub(in super::super) async fn run(c: Caller, transactions: Arc<Mutex<Transaction
 }
 
 impl User {
-    fn concern(&self, tenant: usize, level: &str) -> Document {
-        let mut concern = doc! { "level": level };
-        if let Some(seen) = self.seen.get(&tenant) {
-            concern.push("afterClusterTime", *seen);
-        }
-        concern
+    /// Of sets without a common history, each has its own times.
+    fn place(&self, tenant: usize, view: View) -> (usize, u32) {
+        let one_history = lock(&self.c.place.board).one_history;
+        (tenant, if one_history { 0 } else { view.moves })
     }
-    fn note(&mut self, tenant: usize, at: Option<Timestamp>) {
+    fn concern(&self, tenant: usize, level: &str) -> Option<Document> {
+        match self.seen.get(&self.place(tenant, self.c.view(tenant))) {
+            Some(seen) => Some(doc! { "level": level, "afterClusterTime": *seen }),
+            None => self.c.read_concern(tenant, level),
+        }
+    }
+    fn note(&mut self, tenant: usize, view: View, at: Option<Timestamp>) {
         let Some(at) = at else { return };
-        let seen = self.seen.entry(tenant).or_insert(at);
+        let seen = self.seen.entry(self.place(tenant, view)).or_insert(at);
         *seen = (*seen).max(at);
     }
 
@@ -68,11 +73,11 @@ impl User {
     async fn look(&mut self, tenant: usize) -> Option<(Outcome, Vec<Op>)> {
         let list = self.c.below(LISTS);
         let mut body = find(list);
-        body.push("readConcern", self.concern(tenant, "majority"));
+        body.push("readConcern", self.concern(tenant, "majority")?);
         body.push("$readPreference", doc! { "mode": "secondaryPreferred" });
-        let Answer::Reply(_, reply) = self.c.ask_anybody(tenant, &body).await else { return None };
+        let Answer::Reply(view, reply) = self.c.ask_anybody(tenant, &body).await else { return None };
         let elements = elements(docs(&reply).filter(|_| is_done(&reply))?.first());
-        self.note(tenant, operation_time(&reply));
+        self.note(tenant, view, operation_time(&reply));
         Some((Outcome::Committed, vec![Op::Read { list, elements }]))
     }
 
@@ -99,7 +104,9 @@ impl User {
         self.number += 1;
         let mut ops = Vec::new();
         for n in 0..1 + self.c.below(4) {
-            let start = (n == 0).then(|| self.concern(tenant, "snapshot"));
+            // What it reads holds only if a majority takes its commit: it need not ask for a time.
+            let start = self.concern(tenant, "snapshot").unwrap_or_else(|| doc! { "level": "snapshot" });
+            let start = Some(start).filter(|_| n == 0);
             let mut op = self.some_op();
             let body = match op {
                 Op::Read { list, .. } => find(list),
@@ -134,8 +141,8 @@ impl User {
                 return Outcome::Unknown;
             }
             match self.c.ask(tenant, &commit).await {
-                Answer::Reply(_, reply) if is_done(&reply) => {
-                    self.note(tenant, operation_time(&reply));
+                Answer::Reply(view, reply) if is_done(&reply) => {
+                    self.note(tenant, view, operation_time(&reply));
                     return Outcome::Committed;
                 }
                 Answer::Reply(_, reply) if is_unknown(&reply) => return Outcome::Aborted,
@@ -177,7 +184,7 @@ pub(in super::super) async fn check(
     let mut history = lock(transactions).histories.entry(tenant).or_default().clone();
     for list in 0..LISTS {
         let mut body = find(list);
-        body.push("$db", super::super::shape::database(tenant));
+        body.push("$db", super::super::database(tenant));
         let reply = c.command(&body.to_raw()).await.map_err(|e| e.to_string())?;
         let found = docs(&reply).ok_or_else(|| format!("list {list} of tenant {tenant}: {reply}"))?;
         history.end.insert(list, elements(found.first()));

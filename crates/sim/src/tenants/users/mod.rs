@@ -1,10 +1,10 @@
 //! Users of tenants, who go where their tenant goes, and what was promised to them.
 
 mod builds;
-mod caller;
+pub(super) mod caller;
 mod registers;
 mod transactions;
-mod writers;
+pub(super) mod writers;
 
 pub(super) use caller::{Caller, Place};
 pub(super) use registers::Registers;

@@ -1,11 +1,13 @@
 //! Whoever splits the set: asks for a split until a primary says how it ended, calls some off, tells all users what has moved, and has
 //! the split forgotten.
 
+use super::super::board::Board;
+use super::super::name;
 use super::knowledge::{Knowledge, Said, Split};
-use super::shape::{OTHER_RECIPIENT, OTHER_TAG, RECIPIENT, TAG, name};
+use super::shape::{OTHER_RECIPIENT, OTHER_TAG, RECIPIENT, TAG};
 use crate::client::Client;
 use crate::executor::lock;
-use crate::set::asking::{connected, primary_of};
+use crate::set::asking::primary_of;
 use crate::set::users::caller::docs;
 use pando_base::Timestamp;
 use pando_bson::{Binary, Bson, DocBuf, Document, RawDoc, Value, doc};
@@ -41,6 +43,7 @@ pub(super) struct Operator {
     /// Of those that stay.
     pub(super) addrs: Vec<String>,
     pub(super) knowledge: Arc<Mutex<Knowledge>>,
+    pub(super) board: Arc<Mutex<Board>>,
 }
 
 pub(super) fn uuid(n: u8) -> Bson {
@@ -120,14 +123,17 @@ impl Operator {
     }
     /// Everybody goes to the new set from now on.
     fn announce(&self, plan: &Plan) {
-        let mut knowledge = lock(&self.knowledge);
-        plan.tenants.iter().for_each(|t| knowledge.announced[*t] = true);
+        let mut board = lock(&self.board);
+        plan.tenants.iter().for_each(|t| board.announce(*t));
+    }
+    fn problem(&self, text: String) {
+        lock(&self.board).problems.push(text);
     }
     fn note(&self, id: u8, how: Said, command: &str) {
         let mut knowledge = lock(&self.knowledge);
         let refusable = knowledge.may_be_refused(id);
         if matches!(how, Said::Refused(_)) && !refusable {
-            knowledge.problems.push(format!("split {id} was refused beside no other: {how:?}"));
+            self.problem(format!("split {id} was refused beside no other: {how:?}"));
         }
         let Some(split) = knowledge.split(id) else { return };
         let (before, called_off) = (*split.said.get_or_insert(how), split.called_off);
@@ -135,9 +141,7 @@ impl Operator {
         let not_begun = |said: Said| matches!(said, Said::Aborted | Said::Refused(_));
         let fits = before == how || called_off && not_begun(before) && not_begun(how);
         if !fits {
-            knowledge
-                .problems
-                .push(format!("{command} says that split {id} is {how:?}; it was {before:?} before"));
+            self.problem(format!("{command} says that split {id} is {how:?}; it was {before:?} before"));
         }
     }
     /// What the document says is what the command said.
@@ -158,7 +162,7 @@ impl Operator {
         split.block = block.filter(|_| how == Said::Committed);
         if state.as_deref() != Some(expected) && !split.forgotten {
             let text = format!("split {} was told to be {expected}; its document says {state:?}", plan.id);
-            knowledge.problems.push(text);
+            self.problem(text);
         }
     }
     /// Calls a split off; what the reply says of it is noted, too.
@@ -191,16 +195,6 @@ impl Operator {
         };
         self.insist(of_split("forgetShardSplit", id), done).await;
     }
-}
-
-/// All state documents that a member has.
-pub(super) async fn documents(env: &Env, addr: &str) -> Option<Vec<DocBuf>> {
-    let mut c = connected(env, addr).await;
-    let find = doc! {
-        "find": "tenantSplitDonors", "$readPreference": { "mode": "nearest" }, "$db": "config"
-    };
-    let reply = c.command(&find.to_raw()).await.ok()?;
-    docs(&reply)
 }
 
 /// When nothing of a tenant was written any more.

@@ -1,6 +1,5 @@
-//! What is known of splits: what was asked for, what commands said, and what has been announced to all users.
+//! What is known of splits: what was asked for, and what commands said.
 
-use super::shape::TENANTS;
 use pando_base::Timestamp;
 use std::time::Duration;
 
@@ -33,12 +32,6 @@ pub(super) struct Split {
 #[derive(Default)]
 pub(super) struct Knowledge {
     pub(super) splits: Vec<Split>,
-    /// Tenants of which everybody has been told that they have moved.
-    pub(super) announced: [bool; TENANTS],
-    pub(super) problems: Vec<String>,
-    /// What users were told, and how often.
-    pub(super) moved: usize,
-    pub(super) stayed: usize,
 }
 
 impl Knowledge {

@@ -1,9 +1,9 @@
 //! When which splits are asked for.
 
-use super::Run;
 use super::knowledge::{Said, Split};
 use super::operator::{Operator, Plan};
 use super::shape::{OTHER_RECIPIENT, RECIPIENT, STAY, TENANTS};
+use super::{LOOK_MS, Run};
 use crate::executor::lock;
 use crate::set::Failure;
 use std::time::Duration;
@@ -27,30 +27,31 @@ pub(super) struct Schedule {
 impl Run {
     fn operator(&self) -> Operator {
         Operator {
-            env: self.env(self.operator),
-            addrs: self.addrs()[..STAY].to_vec(),
+            env: self.field.env(self.field.operator),
+            addrs: self.field.addrs()[..STAY].to_vec(),
             knowledge: self.knowledge.clone(),
+            board: self.field.board.clone(),
         }
     }
     /// Half of the tenants, more or less, and one at least.
     fn some_tenants(&self) -> Vec<usize> {
-        let mut tenants: Vec<usize> = (0..TENANTS).filter(|_| self.below(2) == 0).collect();
+        let mut tenants: Vec<usize> = (0..TENANTS).filter(|_| self.field.below(2) == 0).collect();
         if tenants.is_empty() {
-            tenants.push(self.below(TENANTS as u64) as usize);
+            tenants.push(self.field.below(TENANTS as u64) as usize);
         }
         tenants
     }
     fn plan(&mut self) -> Plan {
         self.schedule.last_id += 1;
-        let calls_off = self.below(4) == 0 || !self.shape.commits;
-        let longest = [0, 50, 500, 5000][self.below(4) as usize];
+        let calls_off = self.field.below(4) == 0 || !self.shape.commits;
+        let longest = [0, 50, 500, 5000][self.field.below(4) as usize];
         Plan {
             id: self.schedule.last_id,
             tenants: self.some_tenants(),
-            abort_after: calls_off.then(|| Duration::from_micros(self.below(longest * 1000 + 1))),
+            abort_after: calls_off.then(|| Duration::from_micros(self.field.below(longest * 1000 + 1))),
             other_tag: false,
-            told_after: Duration::from_millis(self.below(4000)),
-            forgets: self.below(4) != 0,
+            told_after: Duration::from_millis(self.field.below(4000)),
+            forgets: self.field.below(4) != 0,
         }
     }
     fn begin(&mut self, plan: Plan) {
@@ -58,23 +59,24 @@ impl Run {
             id: plan.id,
             tenants: plan.tenants.clone(),
             set: if plan.other_tag { OTHER_RECIPIENT } else { RECIPIENT },
-            begun: self.world.sim.now(),
+            begun: self.field.world.sim.now(),
             said: None,
             called_off: false,
             block: None,
             forgotten: false,
             over: None,
         });
-        let (sim, operator) = (&self.world.sim, self.operator());
+        let (sim, operator) = (&self.field.world.sim, self.operator());
+        let process = self.field.operator;
         if let Some(after) = plan.abort_after {
-            sim.spawn(self.operator, "calls off", operator.clone().call_off(plan.id, after));
+            sim.spawn(process, "calls off", operator.clone().call_off(plan.id, after));
         }
-        sim.spawn(self.operator, "splits", operator.run(plan));
+        sim.spawn(process, "splits", operator.run(plan));
     }
 
     /// Asks for a split when it is time, for two now and then.
     pub(super) fn split_if_due(&mut self) {
-        let now = self.world.sim.now();
+        let now = self.field.world.sim.now();
         let (undecided, committed) = {
             let knowledge = lock(&self.knowledge);
             (knowledge.undecided(), knowledge.committed().is_some())
@@ -87,11 +89,11 @@ impl Run {
             return;
         }
         self.schedule.attempts += 1;
-        self.schedule.next = now + Duration::from_millis(self.below(BETWEEN_MS));
+        self.schedule.next = now + Duration::from_millis(self.field.below(BETWEEN_MS));
         let plan = self.plan();
-        if self.below(4) == 0 {
+        if self.field.below(4) == 0 {
             let mut beside = self.plan();
-            match self.below(3) {
+            match self.field.below(3) {
                 // No tenant of the other one.
                 0 => {
                     let free = (0..TENANTS).filter(|t| !plan.tenants.contains(t)).collect::<Vec<_>>();
@@ -102,13 +104,13 @@ impl Run {
             }
             self.begin(beside);
         }
-        if plan.abort_after.is_some() && self.below(2) == 0 {
+        if plan.abort_after.is_some() && self.field.below(2) == 0 {
             // It waits for somebody while it is called off.
-            self.hold_up();
+            self.field.hold_up();
         }
         self.begin(plan);
-        if self.below(4) != 0 && !self.has_hit() {
-            self.plan_hit();
+        if self.field.below(4) != 0 && !self.field.has_hit() {
+            self.field.plan_hit();
         }
     }
 
@@ -126,7 +128,7 @@ impl Run {
             // A short time limit is one that may pass.
             let may_abort = self.shape.timeout_ms < 60_000 && how == Some(Said::Aborted);
             if how != Some(Said::Committed) && !may_abort {
-                return Err(self.fail(vec![format!("a split without faults is {how:?}")]));
+                return Err(self.field.fail(vec![format!("a split without faults is {how:?}")]));
             }
         }
         self.await_splits(|k| k.under_way() == 0, "a split is not forgotten")
@@ -136,20 +138,20 @@ impl Run {
         done: impl Fn(&super::knowledge::Knowledge) -> bool,
         what: &str,
     ) -> Result<(), Box<Failure>> {
-        let end = self.world.sim.now() + ENDS_WITHIN;
+        let end = self.field.world.sim.now() + ENDS_WITHIN;
         while !done(&lock(&self.knowledge)) {
-            if self.world.sim.now() >= end {
+            if self.field.world.sim.now() >= end {
                 let splits = lock(&self.knowledge).splits.clone();
-                return Err(self.fail(vec![format!("{what}: {splits:?}")]));
+                return Err(self.field.fail(vec![format!("{what}: {splits:?}")]));
             }
-            self.go_on(Duration::from_millis(super::LOOK_MS))?;
+            self.field.go_on(Duration::from_millis(LOOK_MS))?;
         }
         Ok(())
     }
     /// All that are known, so that they are in nobody's way.
     fn forget_all(&mut self) -> Result<(), Box<Failure>> {
-        let process = self.world.sim.start_process();
-        let operator = Operator { env: self.env(process), ..self.operator() };
+        let process = self.field.world.sim.start_process();
+        let operator = Operator { env: self.field.env(process), ..self.operator() };
         let open: Vec<u8> = {
             let knowledge = lock(&self.knowledge);
             knowledge.splits.iter().filter(|s| !s.forgotten).map(|s| s.id).collect()
@@ -159,11 +161,11 @@ impl Run {
                 operator.forget(id).await;
             }
         };
-        let done = self.world.sim.block_on(process, ENDS_WITHIN, forgetting);
-        self.world.sim.kill(process);
+        let done = self.field.world.sim.block_on(process, ENDS_WITHIN, forgetting);
+        self.field.world.sim.kill(process);
         match done {
-            Ok(()) => self.look(),
-            Err(why) => Err(self.fail(vec![format!("splits are not forgotten: {why:?}")])),
+            Ok(()) => self.field.look(),
+            Err(why) => Err(self.field.fail(vec![format!("splits are not forgotten: {why:?}")])),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What breaks around a set that splits, by the numbers of its machines; and what breaks at some step of a split.
+//! What breaks around two sets, by the numbers of their machines; and what breaks at some step of a split or a migration.
 
-use super::Run;
-use super::shape::{MEMBERS, STAY};
+use super::field::Field;
+use super::{EACH, Home, MEMBERS};
 use crate::cuts::Cut;
 use crate::links::{Machine, Refusal};
 use crate::set::broken::{Heal, Stage};
@@ -9,22 +9,22 @@ use crate::set::orders::{self, Order};
 use pando_bson::{Document, doc};
 use std::time::Duration;
 
-/// Where a split stands still before one of its steps.
+/// Where a workflow stands still before one of its steps.
 const STEP: &str = "hangBeforeWorkflowAction";
 /// Nobody comes to that step any more.
 const STEP_WITHIN: Duration = Duration::from_secs(20);
-/// Steps of a split, and a few more: looks again, tries again.
+/// Steps of a split or of one side of a migration, and a few more: looks again, tries again.
 const STEPS: u64 = 18;
 
-/// When something breaks amid a split.
+/// When something breaks amid what is under way.
 #[derive(Clone, Debug)]
 pub(super) enum Hit {
     At(Duration),
     /// Before a step of whoever leads it, by how often each member had stood still before; given up at that time.
-    BeforeStep(u64, Vec<(u32, i64)>, Duration),
+    BeforeStep(u64, Vec<(usize, u32, i64)>, Duration),
 }
 
-impl Run {
+impl Field {
     pub(super) fn below(&self, n: u64) -> u64 {
         self.world.sim.below(n)
     }
@@ -60,8 +60,11 @@ impl Run {
     fn anybody(&self) -> usize {
         self.below(MEMBERS as u64) as usize
     }
-    fn somebody_who_leaves(&self) -> usize {
-        STAY + self.below((MEMBERS - STAY) as u64) as usize
+    /// Of the set that tenants go to.
+    fn somebody_who_takes(&self) -> usize {
+        let to = self.from.other();
+        let leader = self.sides[to as usize].leader().filter(|_| self.takers_lead && self.below(3) != 0);
+        leader.unwrap_or_else(|| to.machines().start + self.below(EACH as u64) as usize)
     }
     /// Some primary more often than others.
     fn somebody(&self) -> usize {
@@ -101,20 +104,21 @@ impl Run {
             _ => self.stall(who),
         }
     }
-    /// Somebody who is to leave stands still: tenants are blocked until it goes on.
+    /// Somebody who is to take tenants stands still: they are blocked until it goes on.
     pub(super) fn hold_up(&mut self) {
-        let who = self.somebody_who_leaves();
+        let who = self.somebody_who_takes();
         match self.below(3) {
             0 => self.stop(who, false),
             1 => self.pause(who),
             _ => self.stall(who),
         }
     }
-    /// Somebody who takes part in a split is lost.
-    fn fault_amid_split(&mut self) {
-        self.broken.count("amid a split");
-        let leader = self.sides[0].leader().unwrap_or(0);
-        let leaves = self.somebody_who_leaves();
+    /// Somebody who takes part in what is under way is lost.
+    fn fault_amid(&mut self) {
+        self.broken.count(self.amid);
+        let first = self.from.machines().start;
+        let leader = self.sides[self.from as usize].leader().unwrap_or(first);
+        let takes = self.somebody_who_takes();
         match self.below(20) {
             0..=2 => self.stop(leader, false),
             3 | 4 => self.stop(leader, true),
@@ -122,31 +126,31 @@ impl Run {
             7 | 8 => self.cut("cut off from members", Cut::Member(leader)),
             9 => self.cut("cut off", Cut::Machine(leader)),
             10 => self.pause(leader),
-            11 | 12 => self.stop(leaves, false),
-            13 => self.stop(leaves, true),
-            14 => self.cut("cut off from members", Cut::Member(leaves)),
-            15 => self.pause(leaves),
-            16 => self.cut("pair apart", Cut::Pair(leader, leaves)),
-            17 => self.stall(leaves),
+            11 | 12 => self.stop(takes, false),
+            13 => self.stop(takes, true),
+            14 => self.cut("cut off from members", Cut::Member(takes)),
+            15 => self.pause(takes),
+            16 => self.cut("pair apart", Cut::Pair(leader, takes)),
+            17 => self.stall(takes),
             18 => self.many_lose_power(),
-            _ => self.cut("one way", Cut::OneWay(leader, leaves)),
+            _ => self.cut("one way", Cut::OneWay(leader, takes)),
         }
     }
 
-    /// Something will break amid the split that begins now.
+    /// Something will break amid what begins now.
     pub(super) fn plan_hit(&mut self) {
         let now = self.world.sim.now();
         if self.below(2) == 0 {
-            // Most splits are quick.
+            // Most are quick.
             let longest = [30, 300, 3000][self.below(3) as usize];
             self.hit = Some(Hit::At(now + Duration::from_micros(self.below(longest * 1000))));
             return;
         }
         let step = self.below(STEPS);
         let mut before = Vec::new();
-        for i in 0..STAY {
+        for i in self.stepping.clone() {
             self.set_step(i, Some(step));
-            before.push((self.nodes[i].boots(), self.entered(i)));
+            before.push((i, self.nodes[i].boots(), self.entered(i)));
         }
         self.hit = Some(Hit::BeforeStep(step, before, now + STEP_WITHIN));
     }
@@ -154,7 +158,7 @@ impl Run {
         let server = self.nodes[who].server();
         server.and_then(|s| Some(s.instance.fail_points.get(STEP)?.times_entered())).unwrap_or(0)
     }
-    /// Splits stand still before that step on a member, or nowhere.
+    /// Workflows stand still before that step on a member, or nowhere.
     fn set_step(&self, who: usize, step: Option<u64>) {
         let mut body = Document::new();
         match step {
@@ -165,7 +169,7 @@ impl Run {
             let _ = server.instance.fail_points.configure(STEP, &body.to_raw());
         }
     }
-    /// Whether something is to break amid a split: looked at often.
+    /// Whether something is to break amid what is under way: looked at often.
     pub(super) fn has_hit(&self) -> bool {
         self.hit.is_some()
     }
@@ -175,16 +179,17 @@ impl Run {
         match &self.hit {
             Some(Hit::At(at)) if *at <= now => {
                 self.hit = None;
-                self.fault_amid_split();
+                self.fault_amid();
             }
             Some(Hit::BeforeStep(step, before, until)) => {
-                let stands = |(i, known): (usize, &(u32, i64))| {
-                    self.nodes[i].boots() == known.0 && self.entered(i) > known.1
+                let stands = |known: &(usize, u32, i64)| {
+                    let (who, boots, entered) = *known;
+                    self.nodes[who].boots() == boots && self.entered(who) > entered
                 };
                 let (step, over) = (*step, *until <= now);
-                if before.iter().enumerate().any(stands) {
-                    *self.report.steps.entry(step).or_default() += 1;
-                    self.fault_amid_split();
+                if before.iter().any(stands) {
+                    *self.steps.entry(step).or_default() += 1;
+                    self.fault_amid();
                 } else if !over {
                     return;
                 }
@@ -195,7 +200,7 @@ impl Run {
     }
     pub(super) fn end_hit(&mut self) {
         self.hit = None;
-        (0..STAY).for_each(|i| self.set_step(i, None));
+        self.stepping.clone().for_each(|i| self.set_step(i, None));
     }
 
     /// Every connection of a machine breaks.
@@ -244,17 +249,18 @@ impl Run {
     /// The primary of one of the sets.
     fn step_down(&mut self) {
         self.broken.count("step-down");
-        let of_new = self.sides[1].leader().is_some() && self.below(3) == 0;
-        let addrs = self.addrs()[if of_new { STAY..MEMBERS } else { 0..STAY }].to_vec();
+        let to = self.from.other();
+        let of_taker = self.sides[to as usize].leader().is_some() && self.below(3) == 0;
+        let addrs = self.addrs()[if of_taker { to } else { self.from }.machines()].to_vec();
         let env = self.env(self.operator);
         self.world.sim.spawn(self.operator, "operator", orders::give(env, addrs, 0, Order::StepDown));
     }
-    /// All at once, or those that stay, or those that leave.
+    /// All at once, or those of one side.
     fn many_lose_power(&mut self) {
         let (what, who) = match self.below(3) {
             0 => ("power loss of all", 0..MEMBERS),
-            1 => ("power loss of those that stay", 0..STAY),
-            _ => ("power loss of those that leave", STAY..MEMBERS),
+            1 => ("power loss of the first side", Home::First.machines()),
+            _ => ("power loss of the second side", Home::Second.machines()),
         };
         self.broken.count(what);
         let absent = self.below(5000);

@@ -2,10 +2,11 @@
 //! minutes later, too, with the session and the number that it had. Whoever reads at the new set sees all that the old one has
 //! acknowledged.
 
-use super::caller::{Answer, Caller, Home, majority, named};
+use super::super::board::View;
+use super::caller::{Answer, Caller, majority};
 use crate::client::Client;
 use crate::executor::lock;
-use crate::set::users::caller::{docs, is_done};
+use crate::set::users::caller::{docs, is_done, operation_time};
 use pando_bson::{Bson, DocBuf, Document, RawDoc, doc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -18,12 +19,17 @@ const DUPLICATE_KEY: i64 = 11000;
 /// What one tenant was promised.
 #[derive(Default)]
 struct Promised {
-    appended: BTreeSet<i64>,
-    inserted: BTreeSet<i64>,
-    /// What the old set has acknowledged of the list.
-    by_donor: BTreeSet<i64>,
+    /// Elements of the list, and documents: who has acknowledged them, behind how many moves of the tenant.
+    appended: BTreeMap<i64, View>,
+    inserted: BTreeMap<i64, View>,
     /// What reads have shown of the list.
     seen: BTreeSet<Vec<i64>>,
+}
+
+/// What the other set has acknowledged before the tenant came: whoever reads behind the last move sees it.
+fn owed(promised: &BTreeMap<i64, View>, view: View) -> BTreeSet<i64> {
+    let before = |by: &View| by.moves < view.moves && by.home != view.home;
+    promised.iter().filter(|(_, by)| before(by)).map(|(e, _)| *e).collect()
 }
 
 #[derive(Default)]
@@ -43,7 +49,7 @@ impl Written {
 /// An acknowledged statement, and where that was.
 struct Old {
     tenant: usize,
-    home: Home,
+    view: View,
     body: Document,
 }
 
@@ -89,24 +95,20 @@ async fn write(
     body.push("writeConcern", majority());
     body.push("lsid", c.session(session));
     body.push("txnNumber", n);
+    let begun = c.now();
     for _ in 0..TRIES_MAX {
         if c.stopped() {
             return None;
         }
         match c.ask(tenant, &body).await {
-            Answer::Reply(home, reply) if is_done(&reply) => {
+            Answer::Reply(view, reply) if is_done(&reply) => {
                 note_count(c, &body, &reply);
+                c.note_write(tenant, view, begun, operation_time(&reply));
                 let mut written = lock(written);
                 let promised = written.tenants.entry(tenant).or_default();
-                if inserts {
-                    promised.inserted.insert(element);
-                } else {
-                    promised.appended.insert(element);
-                    if home == Home::Donor {
-                        promised.by_donor.insert(element);
-                    }
-                }
-                return Some(Old { tenant, home, body });
+                let list = if inserts { &mut promised.inserted } else { &mut promised.appended };
+                list.insert(element, view);
+                return Some(Old { tenant, view, body });
             }
             Answer::Reply(_, reply) => note_double(c, &reply),
             Answer::Nothing | Answer::Again => {}
@@ -119,11 +121,11 @@ async fn write(
 /// It was done once, and the answer is the same.
 async fn repeat(c: &mut Caller, old: Old, written: &Mutex<Written>) {
     match c.ask(old.tenant, &old.body).await {
-        Answer::Reply(home, reply) if is_done(&reply) => {
+        Answer::Reply(view, reply) if is_done(&reply) => {
             note_count(c, &old.body, &reply);
             let mut written = lock(written);
             written.repeated += 1;
-            written.repeated_elsewhere += usize::from(home != old.home);
+            written.repeated_elsewhere += usize::from(view.home != old.view.home);
         }
         Answer::Reply(_, reply) => note_double(c, &reply),
         Answer::Nothing | Answer::Again => {}
@@ -142,32 +144,64 @@ fn note_double(c: &Caller, reply: &RawDoc) {
     }
 }
 
-fn find(level: &str) -> Document {
-    doc! {
-        "find": "lists", "filter": { "_id": 0 }, "readConcern": { "level": level }, "maxTimeMS": 8000,
-        "$readPreference": { "mode": "secondaryPreferred" }
-    }
+fn find_list() -> Document {
+    doc! { "find": "lists", "filter": { "_id": 0 }, "maxTimeMS": 8000 }
+}
+fn find_all() -> Document {
+    doc! { "find": "c", "batchSize": 100_000, "maxTimeMS": 8000 }
 }
 fn elements(doc: Option<&DocBuf>) -> Vec<i64> {
     let list = doc.and_then(|d| d.get("l").and_then(|v| v.as_array()).map(RawDoc::to_buf));
     list.iter().flat_map(|l| l.iter().filter_map(|e| e.value().as_i64()).collect::<Vec<_>>()).collect()
 }
+fn ids(found: &[DocBuf]) -> BTreeSet<i64> {
+    found.iter().filter_map(|d| d.get("_id")?.as_i64()).collect()
+}
 
-/// What some member of the tenant's set shows of its list.
+/// What some member of the tenant's set shows of its list, or of its documents.
 async fn look(c: &mut Caller, tenant: usize, written: &Mutex<Written>) -> Option<()> {
-    // Whoever reads at the new set knows by then that the tenant has moved: all that the old one has acknowledged was before.
-    let owed = lock(written).tenants.entry(tenant).or_default().by_donor.clone();
-    let Answer::Reply(home, reply) = c.ask_anybody(tenant, &find("majority")).await else { return None };
-    let found = elements(docs(&reply).filter(|_| is_done(&reply))?.first());
-    if home == Home::Recipient
-        && let Some(lost) = owed.iter().find(|e| !found.contains(e))
-    {
-        c.problem(format!("tenant {tenant}: a read at {} lacks {lost:x}: {found:x?}", named(home)));
+    let concern = c.read_concern(tenant, "majority")?;
+    let is_list = c.below(3) != 0;
+    let mut body = if is_list { find_list() } else { find_all() };
+    body.push("readConcern", concern);
+    body.push("$readPreference", doc! { "mode": "secondaryPreferred" });
+    // Whoever reads there knows by then that the tenant has moved: all that the other set has acknowledged was before.
+    let view = c.view(tenant);
+    let owed = {
+        let mut written = lock(written);
+        let promised = written.tenants.entry(tenant).or_default();
+        owed(if is_list { &promised.appended } else { &promised.inserted }, view)
+    };
+    let Answer::Reply(view, reply) = c.ask_anybody(tenant, &body).await else { return None };
+    let found = docs(&reply).filter(|_| is_done(&reply))?;
+    let list = elements(found.first());
+    let there = if is_list { list.iter().copied().collect() } else { ids(&found) };
+    if let Some(lost) = owed.iter().find(|e| !there.contains(e)) {
+        let what = if is_list { "list" } else { "documents" };
+        c.problem(format!("tenant {tenant}: a read of its {what} in {view:?} lacks {lost:x}: {there:x?}"));
     }
     let mut written = lock(written);
     written.reads += 1;
-    written.tenants.entry(tenant).or_default().seen.insert(found);
+    if is_list {
+        written.tenants.entry(tenant).or_default().seen.insert(list);
+    }
     Some(())
+}
+/// What a set shows of a tenant's list that has nothing to say about it, as far as is known: nothing, or all that was acknowledged before.
+pub(in super::super) async fn look_elsewhere(c: &mut Caller, tenant: usize, written: &Mutex<Written>) {
+    let view = c.view(tenant).next();
+    let owed = lock(written).tenants.get(&tenant).map(|p| owed(&p.appended, view)).unwrap_or_default();
+    let mut body = find_list();
+    let level = ["local", "majority", "linearizable"][c.below(3) as usize];
+    body.push("readConcern", doc! { "level": level });
+    let Answer::Reply(_, reply) = c.ask_primary(tenant, view, &body).await else { return };
+    let Some(found) = docs(&reply).filter(|found| is_done(&reply) && !found.is_empty()) else { return };
+    let list = elements(found.first());
+    // It was there before, and who is no primary any more may show that.
+    let stale = view.moves > 1 && level != "linearizable";
+    if let Some(lost) = owed.iter().find(|e| !list.contains(e)).filter(|_| !stale) {
+        c.problem(format!("tenant {tenant}: the other set, in {view:?}, shows {list:x?} without {lost:x}"));
+    }
 }
 
 /// What is wrong with a tenant's data at a primary.
@@ -176,15 +210,15 @@ pub(in super::super) async fn check(
     tenant: usize,
     written: &Mutex<Written>,
 ) -> Result<Vec<String>, String> {
-    let db = super::super::shape::database(tenant);
-    let mut find = find("local");
+    let db = super::super::database(tenant);
+    let mut find = find_list();
     find.push("$db", db.as_str());
     let reply = c.command(&find.to_raw()).await.map_err(|e| e.to_string())?;
     let list = elements(docs(&reply).ok_or_else(|| reply.to_string())?.first());
-    let all = doc! { "find": "c", "batchSize": 100_000, "$db": db.as_str() }.to_raw();
-    let reply = c.command(&all).await.map_err(|e| e.to_string())?;
-    let found = docs(&reply).ok_or_else(|| reply.to_string())?;
-    let ids: BTreeSet<i64> = found.iter().filter_map(|d| d.get("_id")?.as_i64()).collect();
+    let mut all = find_all();
+    all.push("$db", db.as_str());
+    let reply = c.command(&all.to_raw()).await.map_err(|e| e.to_string())?;
+    let ids = ids(&docs(&reply).ok_or_else(|| reply.to_string())?);
     let mut written = lock(written);
     Ok(judge(written.tenants.entry(tenant).or_default(), &list, &ids)
         .into_iter()
@@ -198,11 +232,11 @@ fn judge(promised: &Promised, list: &[i64], ids: &BTreeSet<i64>) -> Vec<String> 
     if unique.len() != list.len() {
         problems.push(format!("its list holds an element twice: {list:x?}"));
     }
-    let lost: Vec<_> = promised.appended.difference(&unique).collect();
+    let lost: Vec<_> = promised.appended.iter().filter(|(e, _)| !unique.contains(e)).collect();
     if !lost.is_empty() {
         problems.push(format!("its list lost {lost:x?} of {list:x?}"));
     }
-    let lost: Vec<_> = promised.inserted.difference(ids).collect();
+    let lost: Vec<_> = promised.inserted.iter().filter(|(e, _)| !ids.contains(e)).collect();
     if !lost.is_empty() {
         problems.push(format!("acknowledged documents are lost: {lost:x?}"));
     }
@@ -214,15 +248,26 @@ fn judge(promised: &Promised, list: &[i64], ids: &BTreeSet<i64>) -> Vec<String> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::Home;
     use super::*;
 
     #[test]
+    fn what_the_other_set_has_acknowledged_before_the_last_move_is_owed() {
+        let view = |home, moves| View { home, moves };
+        let (first, second) = (view(Home::First, 0), view(Home::Second, 1));
+        let acked = [(1, first), (2, second), (3, view(Home::First, 2))].into();
+        assert_eq!(owed(&acked, first), [].into());
+        assert_eq!(owed(&acked, second), [1].into());
+        assert_eq!(owed(&acked, view(Home::First, 2)), [2].into());
+    }
+
+    #[test]
     fn lost_doubled_and_undone_elements_are_found() {
+        let view = View { home: Home::First, moves: 0 };
         let p = Promised {
-            appended: [1, 2].into(),
-            inserted: [7].into(),
+            appended: [(1, view), (2, view)].into(),
+            inserted: [(7, view)].into(),
             seen: [vec![], vec![1]].into(),
-            ..Promised::default()
         };
         let wrong =
             |p: &Promised, list: &[i64], ids: &[i64]| judge(p, list, &ids.iter().copied().collect()).len();
