@@ -1,7 +1,7 @@
 //! Whose a database is (SV-MODE-2): `<tenant>_<name>` belongs to a tenant; `admin`, `config` and `local` belong to the set.
 
-use std::borrow::Cow;
 use crate::{Error, Result, limits};
+use std::borrow::Cow;
 use std::fmt;
 
 /// What stands between a tenant and the rest of a database's name.

@@ -354,7 +354,10 @@ fn a_tenant_that_comes() {
     b.follow(leaving, true);
     assert_eq!(here(&b), "++r+");
     b.remove(&Uuid([2; 16]));
-    b.follow(recipient("committed", &[("rejectReadsBeforeTimestamp", 5), ("blockTimestamp", 4), ("expireAt", 1)]), true);
+    b.follow(
+        recipient("committed", &[("rejectReadsBeforeTimestamp", 5), ("blockTimestamp", 4), ("expireAt", 1)]),
+        true,
+    );
     assert_eq!(here(&b), "++r+", "until the document goes");
     b.remove(&id());
     assert_eq!(here(&b), "++++");
@@ -389,7 +392,8 @@ fn a_tenant_comes_back_when_it_is_forgotten() {
 
 fn a_set_that_is_merged() {
     let b = AccessBlockers::default();
-    let all = |text: &str, fields: &[(&str, u64)]| Operation { all: true, ..state(Kind::Donor, text, fields) };
+    let all =
+        |text: &str, fields: &[(&str, u64)]| Operation { all: true, ..state(Kind::Donor, text, fields) };
     b.follow(all("aborting index builds", &[]), true);
     assert_eq!(may(&b, "acme_db"), "+w+++");
     assert_eq!(may(&b, "nobody-knows_db"), "ww+++", "it would not be copied");
@@ -413,7 +417,8 @@ fn documents_of_migrations_go_on_step_by_step() {
     let takes = |text: &str, fields: &[(&str, u64)]| state(Kind::Recipient, text, fields);
     let before = [("rejectReadsBeforeTimestamp", 5), ("blockTimestamp", 4)];
     let table = |all: &[Operation]| -> Vec<String> {
-        let row = |from: &Operation| all.iter().map(|to| if from.may_become(to) { '+' } else { '-' }).collect();
+        let row =
+            |from: &Operation| all.iter().map(|to| if from.may_become(to) { '+' } else { '-' }).collect();
         all.iter().map(row).collect()
     };
     let donor = [

@@ -138,10 +138,8 @@ impl Catalog {
     /// All that are not forgotten.
     pub fn imports(&self) -> Result<Vec<Uuid>> {
         let rows = self.rows_of(None)?;
-        let mut ids: Vec<Uuid> = rows
-            .iter()
-            .filter_map(|(key, _)| Uuid::from_slice(key.get(PREFIX.len()..WHOLE_LEN)?))
-            .collect();
+        let mut ids: Vec<Uuid> =
+            rows.iter().filter_map(|(key, _)| Uuid::from_slice(key.get(PREFIX.len()..WHOLE_LEN)?)).collect();
         ids.dedup();
         Ok(ids)
     }

@@ -224,7 +224,11 @@ fn somewhere(whose: &TenantScope<'_>) -> String {
     }
 }
 /// Where a transaction that has ended with this entry wrote first in a tenant's databases.
-fn wrote_in(sessions: &LogicalSessions, last: &EntryView<'_>, whose: &TenantScope<'_>) -> Result<Option<String>> {
+fn wrote_in(
+    sessions: &LogicalSessions,
+    last: &EntryView<'_>,
+    whose: &TenantScope<'_>,
+) -> Result<Option<String>> {
     let found = |e: &EntryView<'_>| -> Result<Option<String>> {
         // One that was committed elsewhere says so itself.
         if whose.owns_ns(e.ns) {

@@ -78,7 +78,14 @@ pub(crate) fn check_restorable(kind: Kind, doc: &RawDoc) -> Result<()> {
 
 impl Tenants {
     pub(crate) fn new(internal: InternalCollections, member: Arc<Repl>) -> Tenants {
-        Tenants { blockers: AccessBlockers::default(), exports: Default::default(), receptions: Receptions::default(), taking: Default::default(), internal, member }
+        Tenants {
+            blockers: AccessBlockers::default(),
+            exports: Default::default(),
+            receptions: Receptions::default(),
+            taking: Default::default(),
+            internal,
+            member,
+        }
     }
     /// An operation of a state document. `None`: of the set that this one has come from; its tenants are here now.
     fn operation(&self, kind: Kind, doc: &RawDoc) -> Result<Option<Operation>> {

@@ -25,7 +25,8 @@ pub(crate) async fn run(roles: &RoleChanges, body: &RawDoc) -> Result<DocBuf> {
         }
         receive_tenants::COPY => {
             let merges = is_merge(&step);
-            let copy = async |copier: &Copier<'_>| if merges { copier.merge().await } else { copier.copy().await };
+            let copy =
+                async |copier: &Copier<'_>| if merges { copier.merge().await } else { copier.copy().await };
             let at = with_copier(&step, copy).await?;
             Ok(doc! { "startApplyingDonorTimestamp": at }.to_raw())
         }

@@ -34,7 +34,9 @@ impl<'a> Step<'a> {
     }
     pub(super) fn text(&self, field: &str) -> Result<&'a str> {
         let found = self.body.get(field).and_then(|v| v.as_str());
-        found.ok_or_else(|| Error::internal(format!("a step of a {} without {field}: {}", self.what, self.body)))
+        found.ok_or_else(|| {
+            Error::internal(format!("a step of a {} without {field}: {}", self.what, self.body))
+        })
     }
     pub(super) fn tenant_ids(&self) -> impl Iterator<Item = &'a str> {
         let list = self.body.get("tenantIds").and_then(|v| v.as_array()).unwrap_or(RawDoc::empty());

@@ -77,7 +77,10 @@ impl CommandHands<'_> {
                     self.replication.peers.call(&host, &body, pando_rpc::Retry::Idempotent, limit).await?,
                 ));
             }
-            Action::Call { to: Target::Set(_) | Target::Shard(_) | Target::ConfigServers | Target::Own, .. } => {
+            Action::Call {
+                to: Target::Set(_) | Target::Shard(_) | Target::ConfigServers | Target::Own,
+                ..
+            } => {
                 return Err(Error::internal("a command's workflow calls members of its set only"));
             }
             Action::Checkpoint(_) | Action::Forget | Action::AwaitNudge => {

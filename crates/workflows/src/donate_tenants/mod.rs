@@ -265,7 +265,14 @@ impl DonateTenants {
         out.call(SLOT, Target::Own, b.finish(), retry);
     }
     /// A command to the recipient.
-    fn tell(&self, slot: Slot, name: &str, retry: Retry, out: &mut Actions, more: impl FnOnce(&mut DocBuilder)) {
+    fn tell(
+        &self,
+        slot: Slot,
+        name: &str,
+        retry: Retry,
+        out: &mut Actions,
+        more: impl FnOnce(&mut DocBuilder),
+    ) {
         let mut b = DocBuilder::new();
         b.i32(name, 1).uuid("migrationId", &self.id.0);
         for name in ["tenantId", "tenantIds", "protocol", "donorConnectionString", "donorSetName"] {
@@ -475,7 +482,10 @@ impl DonateTenants {
             return;
         }
         if self.phase.is_decided() {
-            if broken(Mutant::AbortedBehindCommit) && self.phase == Phase::Committed && self.expire_at.is_none() {
+            if broken(Mutant::AbortedBehindCommit)
+                && self.phase == Phase::Committed
+                && self.expire_at.is_none()
+            {
                 out.cancel(SLOT);
                 out.cancel(PEER);
                 self.give_up(why, out);

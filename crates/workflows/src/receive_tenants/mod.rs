@@ -447,7 +447,10 @@ impl Workflow for ReceiveTenants {
         Some(b.finish())
     }
     fn check(&self) {
-        assert!(self.before.is_some() && self.block.is_some() || !matches!(self.phase, Phase::Received | Phase::Committed));
+        assert!(
+            self.before.is_some() && self.block.is_some()
+                || !matches!(self.phase, Phase::Received | Phase::Committed)
+        );
         assert!(self.phase != Phase::Committed || self.why.is_none(), "committed, with a reason why not");
         assert!(self.copied || self.phase < Phase::Copying || self.phase >= Phase::Aborted);
     }

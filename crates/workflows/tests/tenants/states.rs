@@ -2,10 +2,10 @@
 
 use pando_base::{OpTime, Timestamp, Uuid};
 use pando_bson::{DocBuf, DocBuilder, doc};
+use pando_workflows::Workflow;
 use pando_workflows::donate_tenants::{self, DonateTenants};
 use pando_workflows::receive_tenants::{self, Progress, ReceiveTenants};
 use pando_workflows::shard_split::append_op_time;
-use pando_workflows::Workflow;
 
 fn document(state: &str, fields: &[&str]) -> DocBuf {
     let mut b = DocBuilder::new();

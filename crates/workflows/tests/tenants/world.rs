@@ -313,9 +313,7 @@ impl World {
                 self.sides[DONOR].memory.early = true;
                 reply(|b| _ = b.timestamp("blockTimestamp", Timestamp::new(50, 1)))
             }
-            NUMBER => {
-                reply(|b| append_op_time(b, "opTime", OpTime::new(Timestamp::new(60, 1), 1)))
-            }
+            NUMBER => reply(|b| append_op_time(b, "opTime", OpTime::new(Timestamp::new(60, 1), 1))),
             EXPIRE => reply(|b| _ = b.date("expireAt", DELAY_MS).i64("afterMs", DELAY_MS)),
             DISCARD => {
                 self.must(self.decided == Some(true), "what stays here is thrown away");

@@ -63,14 +63,22 @@ impl<'a> Migrations<'a> {
 ///
 /// # Errors
 /// Where the instance ends before, or the wait.
-async fn when(ctx: &OpCtx, instance: &Instance, looks_so: impl Fn(&RawDoc) -> bool + Send + Sync) -> Result<()> {
+async fn when(
+    ctx: &OpCtx,
+    instance: &Instance,
+    looks_so: impl Fn(&RawDoc) -> bool + Send + Sync,
+) -> Result<()> {
     if !ctx.interruptible(instance.when(looks_so)).await? {
         ctx.interruptible(instance.result()).await??;
     }
     Ok(())
 }
 /// The same, which ends without an error where it takes long: whoever asked asks again.
-async fn when_soon(ctx: &OpCtx, instance: &Instance, looks_so: impl Fn(&RawDoc) -> bool + Send + Sync) -> Result<bool> {
+async fn when_soon(
+    ctx: &OpCtx,
+    instance: &Instance,
+    looks_so: impl Fn(&RawDoc) -> bool + Send + Sync,
+) -> Result<bool> {
     let limit = Duration::from_millis(pando_base::limits::TENANT_MIGRATION_ANSWER_MS);
     match ctx.env().timeout(limit, when(ctx, instance, &looks_so)).await {
         Some(done) => done.map(|()| looks_so(&instance.state())),

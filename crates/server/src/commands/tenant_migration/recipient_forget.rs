@@ -13,7 +13,10 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
         None | Some("committed") => false,
         Some("aborted") => true,
         Some(other) => {
-            let text = format!("Enumeration value '{other}' for field '{}.decision' is not a valid value.", req.name);
+            let text = format!(
+                "Enumeration value '{other}' for field '{}.decision' is not a valid value.",
+                req.name
+            );
             return Err(Error::bad_value(text));
         }
     };

@@ -22,7 +22,8 @@ fn check_preference(preference: &RawDoc) -> Result<()> {
     match mode {
         Some("primary" | "primaryPreferred") => Ok(()),
         Some(mode) => {
-            let text = format!("tenants are copied from the donor's primary only, not with readPreference {mode}");
+            let text =
+                format!("tenants are copied from the donor's primary only, not with readPreference {mode}");
             Err(Error::new(ErrorCode::CommandNotSupported, text))
         }
         None => Err(Error::failed_to_parse("readPreference needs a mode")),
@@ -39,7 +40,8 @@ fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
             "protocol" => protocol = Some(arg.str()?),
             "readPreference" => check_preference(arg.doc()?)?,
             "donorCertificateForRecipient" | "recipientCertificateForDonor" => {
-                let text = format!("{}: members prove who they are by the certificates they run with", arg.name());
+                let text =
+                    format!("{}: members prove who they are by the certificates they run with", arg.name());
                 return Err(Error::new(ErrorCode::CommandNotSupported, text));
             }
             _ => return Err(arg.unknown()),
@@ -54,14 +56,23 @@ fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
             Some(tenant)
         }
         ("multitenant migrations", _) => {
-            return Err(Error::new(ErrorCode::InvalidOptions, "'tenantId' is required for a tenant migration"));
+            return Err(Error::new(
+                ErrorCode::InvalidOptions,
+                "'tenantId' is required for a tenant migration",
+            ));
         }
         (MERGE, None | Some("")) => None,
         (MERGE, Some(_)) => {
-            return Err(Error::new(ErrorCode::InvalidOptions, "'tenantId' must be empty for protocol 'shard merge'"));
+            return Err(Error::new(
+                ErrorCode::InvalidOptions,
+                "'tenantId' must be empty for protocol 'shard merge'",
+            ));
         }
         (other, _) => {
-            let text = format!("Enumeration value '{other}' for field '{}.protocol' is not a valid value.", req.name);
+            let text = format!(
+                "Enumeration value '{other}' for field '{}.protocol' is not a valid value.",
+                req.name
+            );
             return Err(Error::bad_value(text));
         }
     };

@@ -58,7 +58,12 @@ fn parse(req: &Request<'_>) -> Result<Args> {
     match protocol {
         None | Some("multitenant migrations") if tenants == 1 => {}
         Some(MERGE) => {}
-        _ => return Err(Error::new(ErrorCode::InvalidOptions, "recipientSyncData needs one 'tenantId', or protocol 'shard merge'")),
+        _ => {
+            return Err(Error::new(
+                ErrorCode::InvalidOptions,
+                "recipientSyncData needs one 'tenantId', or protocol 'shard merge'",
+            ));
+        }
     }
     if protocol.is_none() {
         asked.str("protocol", "multitenant migrations");

@@ -23,7 +23,8 @@ impl PeerSet {
     /// 9 for what does not name a set and one of its members at least.
     pub(crate) fn parse(text: &str) -> Result<PeerSet> {
         let wrong = |why: &str| Error::failed_to_parse(format!("{why}: '{text}'"));
-        let (name, hosts) = text.split_once('/').ok_or_else(|| wrong("not the connection string of a replica set"))?;
+        let (name, hosts) =
+            text.split_once('/').ok_or_else(|| wrong("not the connection string of a replica set"))?;
         let hosts: Vec<String> = hosts.split(',').map(str::to_owned).collect();
         let well = |host: &String| {
             host.rsplit_once(':').is_some_and(|(name, port)| !name.is_empty() && port.parse::<u16>().is_ok())

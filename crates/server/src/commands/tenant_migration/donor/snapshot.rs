@@ -17,7 +17,8 @@ pub(in crate::commands) async fn begin(server: &Server, ctx: &OpCtx, req: Reques
     tenants.exports.end(migration);
     let term = server.upkeep.maintenance.term();
     // First what sessions have done until now: whatever of it may be told is before S, and so on a majority.
-    let mut history = MovingHistory::begin(&server.sessions, Moving::Tenants(whose.clone().into_owned())).await?;
+    let mut history =
+        MovingHistory::begin(&server.sessions, Moving::Tenants(whose.clone().into_owned())).await?;
     let at = server.replication.write_noop("a tenant is copied to another set")?;
     history.end_at(at.ts);
     // Whoever took a slot before is done then.

@@ -61,7 +61,14 @@ fn who_asks_for_the_same_joins_and_who_asks_for_something_else_is_refused() {
         let mut split = doc! { "commitShardSplit": 1, "migrationId": uuid(3), "tenantIds": ["zeta"] };
         split.push("recipientSetName", "new");
         split.push("recipientTagName", "tag");
-        let reply = two.client(DONOR).await.run({ split.push("$db", "admin"); split }).await;
+        let reply = two
+            .client(DONOR)
+            .await
+            .run({
+                split.push("$db", "admin");
+                split
+            })
+            .await;
         assert_eq!(code(&reply), 385, "{reply:?}");
         let reply = two.client(DONOR).await.run(of_migration("donorAbortMigration", 1)).await;
         assert_eq!(code(&reply), 321, "{reply:?}");

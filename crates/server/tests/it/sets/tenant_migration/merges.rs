@@ -13,10 +13,12 @@ async fn fill(two: &Two) {
         insert.push("documents", all);
         insert.push("$db", db);
         c.ok(insert).await;
-        c.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "x": 1 }, "name": "x_1" }], "$db": db }).await;
+        c.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "x": 1 }, "name": "x_1" }], "$db": db })
+            .await;
     }
     c.ok(doc! { "create": "empty", "$db": "zeta_db" }).await;
-    c.ok(doc! { "create": "few", "viewOn": "c", "pipeline": [{ "$match": { "x": 1 } }], "$db": "zeta_db" }).await;
+    c.ok(doc! { "create": "few", "viewOn": "c", "pipeline": [{ "$match": { "x": 1 } }], "$db": "zeta_db" })
+        .await;
     two.client(RECIPIENT).await.ok(put("own_db", 1)).await;
 }
 

@@ -33,7 +33,8 @@ fn a_tenant_moves_with_all_it_has_and_nothing_else_does() {
             }
         }
         c.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "x": 1 }, "name": "x_1" }], "$db": "acme_db" }).await;
-        let before = two.set.connect(two.primary(DONOR).await).await.run(doc! { "dbHash": 1, "$db": "acme_db" }).await;
+        let before =
+            two.set.connect(two.primary(DONOR).await).await.run(doc! { "dbHash": 1, "$db": "acme_db" }).await;
         two.moved(1, "acme").await;
 
         assert_eq!(two.databases(RECIPIENT).await, ["acme_db", "acme_more"]);
@@ -132,7 +133,8 @@ fn what_a_session_has_done_is_not_done_again_at_the_new_owner() {
             d.push("$db", db);
             d
         };
-        let mut first = doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "m": 1 } } }] };
+        let mut first =
+            doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "m": 1 } } }] };
         first.push("startTransaction", true);
         c.ok(of_txn(first, "acme_db")).await;
         let commit = of_txn(doc! { "commitTransaction": 1, "writeConcern": majority() }, "admin");
