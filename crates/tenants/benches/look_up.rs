@@ -24,6 +24,7 @@ fn blockers(tenants: usize) -> AccessBlockers {
     if tenants > 0 {
         all.follow(
             Operation {
+                all: false,
                 id: Uuid([1; 16]),
                 kind: Kind::ShardSplit,
                 tenants: (0..tenants).map(|n| format!("tenant{n:04}")).collect(),

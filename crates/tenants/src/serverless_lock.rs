@@ -28,8 +28,8 @@ pub fn may_begin(operation: &Operation, others: &[Operation]) -> Result<()> {
     let own: BTreeSet<&String> = operation.tenants.iter().collect();
     // It has gone and comes back, and clients are still told where it went.
     let gone = |o: &&Operation| !o.kind.takes() && matches!(o.phase, Phase::Committed { .. });
-    let back = others.iter().filter(|_| kind.takes()).filter(gone);
-    if let Some(other) = back.filter(|o| o.all || o.tenants.iter().any(|t| own.contains(t))).next()
+    let mut back = others.iter().filter(|_| kind.takes()).filter(gone);
+    if let Some(other) = back.find(|o| o.all || o.tenants.iter().any(|t| own.contains(t)))
         && !broken(Mutant::BackTooEarly)
     {
         let text = format!("a tenant has left with {} and is not forgotten here yet", other.id);

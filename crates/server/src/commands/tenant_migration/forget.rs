@@ -15,6 +15,6 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     if !donate_tenants::is_forgotten(&instance.state()) {
         instance.nudge();
     }
-    when(ctx, &instance, |state| donate_tenants::is_forgotten(state)).await?;
+    when(ctx, &instance, donate_tenants::is_forgotten).await?;
     Ok(Reply::new())
 }

@@ -41,7 +41,7 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
         instance.abort(Error::new(ErrorCode::TenantMigrationAborted, "the donor has aborted the migration"));
     }
     instance.nudge();
-    when(ctx, &instance, |state| is_forgotten(state)).await?;
+    when(ctx, &instance, is_forgotten).await?;
     if aborted && progress(&instance.state()) == Progress::Committed {
         let text = format!("tenant migration {id} has been committed");
         return Err(Error::new(ErrorCode::TenantMigrationCommitted, text));

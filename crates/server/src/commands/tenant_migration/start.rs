@@ -101,7 +101,7 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let instance = ctx.interruptible(start).await??;
     ctx.will_write();
     // On a majority: whoever is primary next goes on with it.
-    when(ctx, &instance, |state| donate_tenants::is_durable(state)).await?;
+    when(ctx, &instance, donate_tenants::is_durable).await?;
     let mut r = Reply::new();
     append_state(&mut r.body, &instance.state());
     Ok(r)

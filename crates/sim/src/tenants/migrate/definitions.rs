@@ -130,7 +130,7 @@ async fn fulfil(c: &mut Caller, tenant: usize, wish: Wish, definitions: &Mutex<D
             break;
         }
     }
-    note(&mut lock(definitions).0.entry(tenant).or_default(), &wish, &names, clean);
+    note(lock(definitions).0.entry(tenant).or_default(), &wish, &names, clean);
     clean
 }
 fn note(known: &mut Names, wish: &Wish, names: &[&String], clean: bool) {
