@@ -128,7 +128,7 @@ impl Model {
                 let i = SHARDS.iter().position(|s| s == name).expect("a shard");
                 self.shard(i, first.name(), body)
             }
-            Target::Host(host) => panic!("nobody knows {host}"),
+            Target::Host(host) | Target::Set(host) => panic!("nobody knows {host}"),
         }
     }
 
