@@ -213,11 +213,8 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "dbStats" ["dbstats"] (READ | SECONDARY_OK) - [D R] (database DbStats) "Sizes and counts of a database.";
     "delete" [] (WRITE | IN_TXN | RETRYABLE | OWN_OPCOUNTER | ARGS_FIRST) v1 [D R] (collection Remove) "Deletes documents.";
     "distinct" [] (READ | SECONDARY_OPT_IN | IN_TXN | READ_CONCERN) - [D R] (collection Find) "The different values of a field.";
-    "donorAbortMigration" [] (ADMIN_ONLY) - [D] (internal) "serverless";
     "donorAbortMigration" [] (ADMIN_ONLY | WRITE_CONCERN) - [D] (cluster RunTenantMigration) "Calls a migration of tenants off.";
-    "donorForgetMigration" [] (ADMIN_ONLY) - [D] (internal) "serverless";
     "donorForgetMigration" [] (ADMIN_ONLY | WRITE_CONCERN) - [D] (cluster RunTenantMigration) "Lets what is kept of a migration of tenants go.";
-    "donorStartMigration" [] (ADMIN_ONLY) - [D] (internal) "serverless";
     "donorStartMigration" [] (ADMIN_ONLY | WRITE_CONCERN) - [D] (cluster RunTenantMigration) "Moves a tenant, or all of them, to another set.";
     "driverOIDTest" [] (SECONDARY_OK | TEST_ONLY) - [D R] (login) "Returns an ObjectId and its text.";
     "drop" [] (WRITE | ARGS_FIRST) v1 [D R] (collection DropCollection) "Drops a collection or view.";
@@ -299,9 +296,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "profile" [] (SECONDARY_OK) - [D R] (by_args) "Which operations are profiled.";
     "reIndex" [] (SECONDARY_OK) - [D] (collection ReIndex) "Builds indexes again, on a standalone server.";
     "reapLogicalSessionCacheNow" [] (SECONDARY_OK | TEST_ONLY) - [D R] (login) "Accepted; sessions go when their time is over.";
-    "recipientForgetMigration" [] (ADMIN_ONLY) - [D] (internal) "serverless";
     "recipientForgetMigration" [] (ADMIN_ONLY) - [D] (cluster RunTenantMigration) "Lets what a recipient keeps of a migration of tenants go.";
-    "recipientSyncData" [] (ADMIN_ONLY) - [D] (internal) "serverless";
     "recipientSyncData" [] (ADMIN_ONLY) - [D] (cluster RunTenantMigration) "Has a set copy tenants of another one.";
     "recipientVoteImportedFiles" [] (ADMIN_ONLY) - [D] (internal) "serverless";
     "refineCollectionShardKey" [] (ADMIN_ONLY) - [R] (by_args) "Adds fields to a shard key.";
