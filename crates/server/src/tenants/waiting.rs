@@ -85,8 +85,8 @@ impl Tenants {
         if !self.blockers.any() || ctx.client.is_internal() {
             return Ok(());
         }
-        if ctx.read_concern.level() == ReadLevel::Linearizable && self.blockers.is_moved(&ctx.db) {
-            return Err(self.blockers.moved());
+        if ctx.read_concern.level() == ReadLevel::Linearizable {
+            self.check_linearizable(&ctx.db)?;
         }
         if req.name == "getMore" && ctx.is_change_stream() && self.blockers.is_moved(&ctx.db) {
             // Where the new owner has no log of before, everything is read here first.
@@ -97,6 +97,18 @@ impl Tenants {
             return Err(Error::new(ErrorCode::ResumeTenantChangeStream, text));
         }
         Ok(())
+    }
+    /// What was read is what there was before a majority confirmed it. Where the decision stands in a document here, the tenant may be written to
+    /// elsewhere already, also if it is not known here yet that a majority has it.
+    fn check_linearizable(&self, db: &str) -> Result<()> {
+        match self.blockers.read(db, None) {
+            Reading::Goes => Ok(()),
+            Reading::Refused(e) => Err(e),
+            Reading::Waits => {
+                let text = "where the tenant is has been decided while it was read; read again";
+                Err(Error::new(ErrorCode::InterruptedDueToReplStateChange, text))
+            }
+        }
     }
     /// What an error of one write of several becomes, once its tenant's operation is decided.
     pub(crate) async fn settled(&self, ctx: &OpCtx, error: Error) -> Result<Error> {
