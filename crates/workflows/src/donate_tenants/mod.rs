@@ -275,8 +275,9 @@ impl DonateTenants {
     ) {
         let mut b = DocBuilder::new();
         b.i32(name, 1).uuid("migrationId", &self.id.0);
-        for name in ["tenantId", "tenantIds", "protocol", "donorConnectionString", "donorSetName"] {
-            if let Some(e) = self.asked.elem(name) {
+        let told = ASKED.iter().filter(|name| **name != "recipientConnectionString");
+        for name in told {
+            if let Some(e) = self.asked.elem(*name) {
                 b.elem(e);
             }
         }

@@ -33,8 +33,8 @@ pub(super) fn id_of_donor(req: &Request<'_>) -> Result<Uuid> {
     for arg in req.args(req.name) {
         match arg.name() {
             "migrationId" => id = Some(Uuid(arg.uuid()?)),
-            "tenantId" | "tenantIds" | "protocol" | "donorConnectionString" | "donorSetName" | "decision" => {
-            }
+            "tenantId" | "tenantIds" | "protocol" | "decision" => {}
+            "donorConnectionString" | "donorSetName" | "recipientSetName" => {}
             _ => return Err(arg.unknown()),
         }
     }

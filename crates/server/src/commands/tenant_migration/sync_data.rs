@@ -9,14 +9,17 @@ use pando_command::request::missing;
 use pando_tenants::operation::MERGE;
 use pando_workflows::receive_tenants::{self, Progress, progress};
 
-struct Args {
+struct Args<'a> {
     id: Uuid,
+    /// The set that the donor takes this one for.
+    set: Option<&'a str>,
     upto: Option<Timestamp>,
     /// What the document keeps of it.
     asked: DocBuf,
 }
 
-fn parse(req: &Request<'_>) -> Result<Args> {
+fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
+    let mut set = None;
     let (mut id, mut donor, mut tenants, mut protocol, mut upto) = (None, None, 0, None, None);
     let mut asked = DocBuilder::new();
     for arg in req.args(req.name) {
@@ -49,6 +52,7 @@ fn parse(req: &Request<'_>) -> Result<Args> {
                 _ => return Err(arg.wrong_type(&["timestamp"])),
             },
             "donorSetName" => _ = asked.str(arg.name(), arg.str()?),
+            "recipientSetName" => set = Some(arg.str()?),
             "readPreference" => _ = arg.doc()?,
             _ => return Err(arg.unknown()),
         }
@@ -74,12 +78,16 @@ fn parse(req: &Request<'_>) -> Result<Args> {
         b.elems_of(&asked).str("donorSetName", &donor.name);
         asked = b.finish();
     }
-    Ok(Args { id: id.ok_or_else(|| none("migrationId"))?, upto, asked })
+    Ok(Args { id: id.ok_or_else(|| none("migrationId"))?, set, upto, asked })
 }
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let migrations = Migrations::of(server, &req)?;
     let args = parse(&req)?;
+    if let Some(set) = args.set.filter(|set| *set != migrations.set) {
+        let text = format!("tenants were to go to the set {set}, and this is {}", migrations.set);
+        return Err(Error::bad_value(text));
+    }
     let state = receive_tenants::begin(&args.id, &args.asked, &migrations.set);
     let instance = match migrations.reception(ctx, &args.id).await? {
         // Called off: it stays so, whatever this one asks for.

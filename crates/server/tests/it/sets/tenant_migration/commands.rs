@@ -100,6 +100,30 @@ fn a_tenant_that_is_there_already_keeps_what_it_has() {
 }
 
 #[test]
+fn a_set_of_another_name_takes_nobody() {
+    run(async {
+        let two = Two::start().await;
+        two.client(DONOR).await.ok(put("acme_db", 1)).await;
+        let mut start = two.start_command(1, "acme");
+        start.remove("recipientConnectionString");
+        start
+            .push("recipientConnectionString", two.connection(RECIPIENT).replacen("recipient/", "other/", 1));
+        let reply = loop {
+            let reply = two.ask(DONOR, start.clone()).await;
+            if reply.get("state") == Some(&"aborted".into()) {
+                break reply;
+            }
+            assert!(is(&reply, "ok"), "{reply:?}");
+            pause(20).await;
+        };
+        assert_eq!(at(&reply, "abortReason.code"), Some(&2.into()), "{reply:?}");
+        assert!(two.state(RECIPIENT, 1).await.is_none());
+        two.client(DONOR).await.ok(put("acme_db", 2)).await;
+        two.done().await;
+    });
+}
+
+#[test]
 fn a_recipient_that_nobody_reaches_is_waited_for_until_it_is_called_off() {
     run(async {
         let two = Two::start().await;
