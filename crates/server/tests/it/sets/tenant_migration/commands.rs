@@ -117,7 +117,10 @@ fn a_set_of_another_name_takes_nobody() {
             pause(20).await;
         };
         assert_eq!(at(&reply, "abortReason.code"), Some(&2.into()), "{reply:?}");
-        assert!(two.state(RECIPIENT, 1).await.is_none());
+        // It was told that nothing comes of it, and remembers that.
+        let told = two.state(RECIPIENT, 1).await;
+        assert!(told.is_none_or(|d| d.get("state") == Some(&"aborted".into())));
+        assert_eq!(two.databases(RECIPIENT).await, [""; 0]);
         two.client(DONOR).await.ok(put("acme_db", 2)).await;
         two.done().await;
     });
