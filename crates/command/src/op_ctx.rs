@@ -36,6 +36,8 @@ pub struct OpCtx {
     /// Where a change stream stood when its batch began, and whether the batch has events.
     stream_from: AtomicU64,
     stream_tells: AtomicBool,
+    /// What tenants were permitted when it was asked whether this operation may go.
+    tenants_seen: AtomicU64,
     writes: AtomicBool,
     close: AtomicBool,
     /// The collection that a router's versions speak of.
@@ -184,6 +186,7 @@ impl OpCtx {
             change_stream: AtomicBool::new(false),
             stream_from: AtomicU64::new(0),
             stream_tells: AtomicBool::new(false),
+            tenants_seen: AtomicU64::new(0),
             writes: AtomicBool::new(flags.has(Flags::WRITE)),
             close: AtomicBool::new(false),
             target,
@@ -383,6 +386,13 @@ impl OpCtx {
             )),
             None => Ok(()),
         }
+    }
+    /// The version of what tenants may do, as this operation has found it.
+    pub fn note_tenants(&self, version: u64) {
+        self.tenants_seen.store(version, Relaxed);
+    }
+    pub fn tenants_seen(&self) -> u64 {
+        self.tenants_seen.load(Relaxed)
     }
     /// A batch of a change stream begins behind `at`, or goes on; `tells`: there are events in it.
     pub fn note_stream(&self, at: Timestamp, tells: bool) {

@@ -81,6 +81,8 @@ struct Known {
     ended: VecDeque<(Uuid, Access)>,
     /// How many times a primary of this process has stepped down.
     offices: u64,
+    /// Since which table tenants of an operation may do everything here.
+    arrived: BTreeMap<Uuid, u64>,
 }
 
 impl Known {
@@ -144,6 +146,8 @@ struct Blocker {
     log_from: Timestamp,
     /// The log here ends at that time, and goes on elsewhere from it.
     log_upto: Option<Timestamp>,
+    /// Of a tenant that has come: since which table it may do everything.
+    since: u64,
 }
 
 impl Blocker {
@@ -161,7 +165,7 @@ impl Blocker {
             Phase::Committed { block, .. } if operation.kind == Kind::Donor => Some(block),
             _ => None,
         };
-        Blocker { operation: operation.id, access, before, log_from, log_upto }
+        Blocker { operation: operation.id, access, before, log_from, log_upto, since: 0 }
     }
     fn with(self, other: Blocker) -> Blocker {
         let counts = if other.access.outweighs(self.access) { other } else { self };
@@ -223,11 +227,16 @@ impl AccessBlockers {
     /// Makes the table anew from what is known.
     fn publish(&self, known: &mut Known) {
         known.note_ended();
+        known.arrived.retain(|id, _| known.operations.contains_key(id));
         let mut table = Table::default();
         for (id, operation) in &known.operations {
             let early = known.early.contains(id) && !broken(Mutant::EarlyNotShown);
             let Some(access) = operation.access(early, known.committed) else { continue };
-            let blocker = Blocker::new(operation, access);
+            let mut blocker = Blocker::new(operation, access);
+            if matches!(access, Access::NoReadsBefore(_)) {
+                let now = self.changed.version() + 1;
+                blocker.since = *known.arrived.entry(*id).or_insert(now);
+            }
             for tenant in operation.tenants.iter().filter_map(|t| TenantId::parse(t).ok()) {
                 table.add(tenant, blocker);
             }
@@ -430,6 +439,18 @@ impl AccessBlockers {
     /// Of a change stream that begins at `from`: whether the log here has everything behind that.
     pub fn has_log_from(&self, db: &str, from: Timestamp) -> bool {
         self.blocker(db).is_none_or(|(_, blocker)| from >= blocker.log_from) || broken(Mutant::OldStreamsPass)
+    }
+    /// Which table of blockers this is.
+    pub fn version(&self) -> u64 {
+        self.changed.version()
+    }
+    /// Whether a tenant has come here since that table, or comes still: what there was of it meanwhile is nothing, or a part of it.
+    pub fn has_come_since(&self, db: &str, version: u64) -> bool {
+        self.blocker(db).is_some_and(|(_, blocker)| match blocker.access {
+            Access::Refused | Access::Arrives => true,
+            Access::NoReadsBefore(_) => version < blocker.since && !broken(Mutant::HalfCopiesShown),
+            _ => false,
+        })
     }
     /// Where the tenant is elsewhere: the time up to which its log is here only.
     pub fn log_ends_at(&self, db: &str) -> Option<Timestamp> {

@@ -41,6 +41,8 @@ pub enum Mutant {
     OldReadsPass,
     /// The recipient goes on with change streams whose events it has not.
     OldStreamsPass,
+    /// What was read while a tenant came is shown.
+    HalfCopiesShown,
     /// A tenant comes back while clients are told that it is elsewhere.
     BackTooEarly,
     /// A set that is merged goes on taking new tenants.
@@ -68,6 +70,7 @@ impl Mutant {
         Mutant::OwnsBeforeMajority,
         Mutant::OldReadsPass,
         Mutant::OldStreamsPass,
+        Mutant::HalfCopiesShown,
         Mutant::BackTooEarly,
         Mutant::NewTenantsPass,
     ];

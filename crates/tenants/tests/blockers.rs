@@ -329,6 +329,8 @@ fn a_tenant_that_comes() {
     let recipient = |text: &str, fields: &[(&str, u64)]| state(Kind::Recipient, text, fields);
     b.follow(recipient("uninitialized", &[]), true);
     assert_eq!(here(&b), "++++");
+    let begun = b.version();
+    assert!(!b.has_come_since("acme_db", begun));
     for copying in ["started", "consistent"] {
         b.follow(recipient(copying, &[]), true);
         assert_eq!(here(&b), "rr++", "{copying}");
@@ -347,6 +349,7 @@ fn a_tenant_that_comes() {
     assert_eq!(here(&b), "rw++", "a majority may not have all of it, for all that is known");
     b.commit_point(OpTime::new(at(5), 1));
     assert_eq!(here(&b), "++r+");
+    assert!(b.has_come_since("acme_db", begun) && !b.has_come_since("acme_db", b.version()));
     assert!(b.has_log_from("acme_db", at(4)) && !b.has_log_from("acme_db", at(3)));
     assert!(matches!(now(waits), Some(Decision::Arrived)));
     // It leaves again at once: what it had not here it still has not.

@@ -29,10 +29,11 @@ impl Tenants {
         flags: Flags,
         req: &'a Request<'a>,
     ) -> Option<BoxFuture<'a, Result<()>>> {
+        let tenant = TenantId::of(&ctx.db)?;
+        ctx.note_tenants(self.blockers.version());
         if !self.blockers.any() {
             return None;
         }
-        let tenant = TenantId::of(&ctx.db)?;
         // Members copy the data of all tenants.
         if ctx.client.is_internal() || !looks_at_data(req.name, flags) {
             return None;
@@ -51,8 +52,12 @@ impl Tenants {
         });
         Some(Box::pin(async move {
             loop {
+                let seen = self.blockers.version();
                 match self.blockers.read(&ctx.db, at) {
-                    Reading::Goes => return self.check_times(&ctx.db, history, from),
+                    Reading::Goes => {
+                        ctx.note_tenants(seen);
+                        return self.check_times(&ctx.db, history, from);
+                    }
                     // Events of before are in the log of this set only.
                     Reading::Refused(_) if self.ends_behind(&ctx.db, from) => return Ok(()),
                     Reading::Refused(e) => return Err(e),
@@ -84,6 +89,12 @@ impl Tenants {
     pub(crate) fn check_afterwards(&self, ctx: &OpCtx, req: &Request<'_>) -> Result<()> {
         if !self.blockers.any() || ctx.client.is_internal() {
             return Ok(());
+        }
+        // What was looked at while the tenant came may be a part of it.
+        let reads = matches!(req.name, "find" | "count" | "distinct" | "aggregate");
+        if reads && self.blockers.has_come_since(&ctx.db, ctx.tenants_seen()) {
+            let text = "the tenant has come while it was read; read again";
+            return Err(Error::new(ErrorCode::InterruptedDueToReplStateChange, text));
         }
         if ctx.read_concern.level() == ReadLevel::Linearizable {
             self.check_linearizable(&ctx.db)?;
