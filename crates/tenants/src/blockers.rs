@@ -457,6 +457,15 @@ impl AccessBlockers {
         let (_, blocker) = self.blocker(db)?;
         blocker.log_upto.filter(|_| blocker.access == Access::Moved)
     }
+    /// Of a tenant that moves to another set: where its log here ends, if it is not aborted.
+    pub fn stream_end(&self, db: &str) -> Option<Timestamp> {
+        let (_, blocker) = self.blocker(db)?;
+        match blocker.access {
+            Access::NoWritesNoReads(block) => Some(block),
+            Access::Leaves | Access::Moved => blocker.log_upto,
+            _ => None,
+        }
+    }
     /// Whether the tenant of a database is elsewhere.
     pub fn is_moved(&self, db: &str) -> bool {
         self.blocker(db).is_some_and(|(_, blocker)| blocker.access == Access::Moved)

@@ -27,3 +27,5 @@ pub const PEER_SET_PAUSE_MS: u64 = 100;
 pub const PEER_SET_SOON_MS_MAX: u64 = 1_500;
 /// What one set tells another one while tenants move is answered after so long, or told again.
 pub const PEER_SET_TOLD_MS_MAX: u64 = 3_000;
+/// The clock of a set that tenants come to is moved so far beyond the time at which they were blocked.
+pub const TENANT_CLOCK_AHEAD_SECS: u32 = 2;

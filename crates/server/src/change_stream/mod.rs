@@ -19,6 +19,7 @@ use crate::cursors::body::{More, Until};
 use crate::cursors::pipeline::check_size;
 use crate::replication::Replication;
 use crate::settings::Settings;
+use crate::tenants::Tenants;
 use event::Maker;
 use metrics::Metrics;
 use pando_access::Access;
@@ -48,6 +49,7 @@ pub(crate) struct ChangeStreams {
     pub(crate) replication: Arc<Replication>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) tenants: Option<Arc<Tenants>>,
 }
 
 /// An open stream.
@@ -55,6 +57,8 @@ pub(crate) struct ChangeStream {
     streams: Arc<ChangeStreams>,
     spec: Spec,
     scope: Scope,
+    /// Where it was opened.
+    db: String,
     runner: Runner,
     tail: OplogCursor,
     /// The newest entry read; zero before the first.
@@ -170,9 +174,16 @@ impl ChangeStreams {
             invalidated: false,
             spec,
             scope,
+            db: ns.db().to_owned(),
         })
     }
 
+    /// How far a reader of `read` knows what there is of a database. Nothing of a tenant that is blocked, or elsewhere, is in this log behind
+    /// that, and its new owner's clock may be behind this one's.
+    fn known_upto(&self, db: &str, read: Timestamp) -> Timestamp {
+        let end = self.tenants.as_ref().and_then(|tenants| tenants.blockers.stream_end(db));
+        end.map_or(read, |end| read.min(end))
+    }
     /// The log must reach back to where a stream begins.
     fn check_history(&self, from: Timestamp) -> Result<()> {
         let log = self.storage.log();
@@ -305,8 +316,9 @@ impl ChangeStream {
                 self.unfolding = None;
             }
         } else {
-            if self.position.time < self.read && self.looking_for.is_none() {
-                self.position = Token::high_water(self.read);
+            let upto = streams.known_upto(&self.db, self.read);
+            if self.position.time < upto && self.looking_for.is_none() {
+                self.position = Token::high_water(upto);
             }
             let Some((ts, entry)) = self.tail.next()? else { return Ok(false) };
             self.read = ts;

@@ -328,6 +328,7 @@ fn crud(
         replication: replication.clone(),
         settings: parts.settings.clone(),
         metrics: statistics.change_streams.clone(),
+        tenants: parts.tenants.clone(),
     };
     let open_buckets = Arc::<OpenBuckets>::default();
     let about = CollectionStatsStages {
