@@ -226,8 +226,7 @@ impl Connection {
         }
     }
 
-    /// The body of a received message, in place.
-    /// What a received message says, as `receive` has decoded it: one body section behind the header, its flags and its kind.
+    /// The body of a received message, in place, as `receive` has decoded it: one body section behind the header, its flags and its kind.
     fn body(&self, len: usize) -> &RawDoc {
         const BODY_AT: usize = pando_wire::Header::LEN + 4 + 1;
         RawDoc::trusted(self.input.get(BODY_AT..len).unwrap_or_default())
