@@ -205,7 +205,7 @@ async fn compared(all: u64, moves: bool) {
         for i in 0..all {
             if i % CHUNKS_EVERY == CHUNKS_EVERY - 1 {
                 let by = chance.below(2) as usize;
-                tally.chunks += u64::from(places::change_chunks(&mut routers[by], &mut chance).await);
+                tally.chunks += u64::from(places::change_chunks(&mut routers[by], &mut chance, moves).await);
             }
             if i % ANEW_EVERY == ANEW_EVERY - 1 {
                 let by = chance.below(2) as usize;
