@@ -47,7 +47,7 @@ pub trait AbstractTree {
     fn current_version(&self) -> Version;
 
     #[doc(hidden)]
-    fn get_version_history_lock(&self) -> RwLockWriteGuard<'_, crate::version::SuperVersions>;
+    fn get_version_history_lock(&self) -> crate::version::VersionWriter<'_>;
 
     /// Seals the active memtable and flushes to table(s).
     ///

@@ -174,9 +174,7 @@ impl AbstractTree for BlobTree {
         self.index.table_file_cache_size()
     }
 
-    fn get_version_history_lock(
-        &self,
-    ) -> std::sync::RwLockWriteGuard<'_, crate::version::SuperVersions> {
+    fn get_version_history_lock(&self) -> crate::version::VersionWriter<'_> {
         self.index.get_version_history_lock()
     }
 

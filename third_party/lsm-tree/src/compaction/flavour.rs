@@ -9,7 +9,7 @@ use crate::compaction::worker::Options;
 use crate::compaction::Input as CompactionPayload;
 use crate::file::TABLES_FOLDER;
 use crate::table::multi_writer::MultiWriter;
-use crate::version::{SuperVersions, Version};
+use crate::version::{Version, VersionWriter};
 use crate::vlog::blob_file::scanner::ScanEntry;
 use crate::vlog::{BlobFileId, BlobFileMergeScanner, BlobFileWriter};
 use crate::{BlobFile, HashSet, InternalValue, Table};
@@ -123,7 +123,7 @@ pub(super) trait CompactionFlavour {
     #[warn(clippy::too_many_arguments)]
     fn finish(
         self: Box<Self>,
-        super_version: &mut SuperVersions,
+        super_version: &mut VersionWriter<'_>,
         opts: &Options,
         payload: &CompactionPayload,
         dst_lvl: usize,
@@ -257,7 +257,7 @@ impl CompactionFlavour for RelocatingCompaction {
 
     fn finish(
         mut self: Box<Self>,
-        super_version: &mut SuperVersions,
+        super_version: &mut VersionWriter<'_>,
         opts: &Options,
         payload: &CompactionPayload,
         dst_lvl: usize,
@@ -392,7 +392,7 @@ impl CompactionFlavour for StandardCompaction {
 
     fn finish(
         mut self: Box<Self>,
-        super_version: &mut SuperVersions,
+        super_version: &mut VersionWriter<'_>,
         opts: &Options,
         payload: &CompactionPayload,
         dst_lvl: usize,

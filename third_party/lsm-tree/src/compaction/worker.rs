@@ -17,7 +17,7 @@ use crate::{
     run_scanner::RunScanner,
     stop_signal::StopSignal,
     tree::inner::TreeId,
-    version::{Run, SuperVersions, Version},
+    version::{Run, SuperVersions, Version, VersionHistory},
     vlog::{BlobFileMergeScanner, BlobFileScanner, BlobFileWriter},
     BlobFile, Config, HashSet, InternalValue, SeqNo, SequenceNumberCounter, Table, TableId,
 };
@@ -46,7 +46,7 @@ pub struct Options {
     /// Configuration of tree.
     pub config: Arc<Config>,
 
-    pub version_history: Arc<RwLock<SuperVersions>>,
+    pub version_history: Arc<VersionHistory>,
 
     /// Compaction strategy to use.
     pub strategy: Arc<dyn CompactionStrategy>,

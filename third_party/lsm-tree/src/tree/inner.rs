@@ -6,7 +6,7 @@ use crate::{
     compaction::state::CompactionState,
     config::Config,
     stop_signal::StopSignal,
-    version::{persist_version, SuperVersions, Version},
+    version::{persist_version, SuperVersions, Version, VersionHistory},
     SequenceNumberCounter, TableId,
 };
 use std::sync::{atomic::AtomicU64, Arc, Mutex, RwLock};
@@ -46,7 +46,7 @@ pub struct TreeInner {
     /// Hands out a unique (monotonically increasing) blob file ID
     pub(crate) blob_file_id_counter: SequenceNumberCounter,
 
-    pub(crate) version_history: Arc<RwLock<SuperVersions>>,
+    pub(crate) version_history: Arc<VersionHistory>,
 
     pub(crate) compaction_state: Arc<Mutex<CompactionState>>,
 
@@ -89,7 +89,7 @@ impl TreeInner {
             table_id_counter: SequenceNumberCounter::default(),
             blob_file_id_counter: SequenceNumberCounter::default(),
             config: Arc::new(config),
-            version_history: Arc::new(RwLock::new(SuperVersions::new(version))),
+            version_history: Arc::new(VersionHistory::new(SuperVersions::new(version))),
             stop_signal: StopSignal::default(),
             major_compaction_lock: RwLock::default(),
             flush_lock: Mutex::default(),
