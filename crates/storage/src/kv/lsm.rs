@@ -488,3 +488,39 @@ impl Drop for Bulk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::bytes::Bytes;
+    use crate::options::Backend;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    /// Whoever changes a tree's list of tables writes and syncs some files, which may take as long as the disk likes.
+    #[test]
+    fn readers_do_not_wait_for_whoever_changes_the_list_of_tables() {
+        let dir = std::env::temp_dir().join(format!("pando-lsm-readers-{}", std::process::id()));
+        let opts = Options { backend: Backend::Lsm, ..Options::default() };
+        let kv = LsmKv::open(&dir, &opts, |_| true).unwrap();
+        let row = (Slice::from(row::key(7, b"a")), Some(row::value(1, Some(&Bytes::from(&b"there"[..])))));
+        kv.write_run(Tree::Indexes, &mut [Ok(row)].into_iter()).unwrap();
+
+        let (told, read) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let changing = kv.tree(Tree::Indexes).get_version_history_lock();
+            scope.spawn(|| {
+                let one = kv.get(Tree::Indexes, &row::key(7, b"a")).unwrap();
+                let all = kv.range(Tree::Indexes, Bound::Unbounded, Bound::Unbounded, false).count();
+                told.send((one.is_some(), all)).unwrap();
+            });
+            let seen = read.recv_timeout(Duration::from_secs(30));
+            // Before anything fails: whoever waits would wait for ever.
+            drop(changing);
+            assert_eq!(seen, Ok((true, 1)), "read while a list of tables is changed");
+        });
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}
