@@ -51,7 +51,8 @@ pub(crate) struct Donation {
 struct Copied {
     begun: bool,
     left: VecDeque<RecordId>,
-    last: Vec<DocBuf>,
+    /// Kept until the next turn, since the answer may be lost.
+    last: Arc<Vec<DocBuf>>,
     told: u64,
 }
 
@@ -169,11 +170,16 @@ impl Donation {
             let text = format!("the range holds more than {} documents", limits::MIGRATION_DOCUMENTS_MAX);
             return Err(Error::new(ErrorCode::ChunkTooBig, text));
         }
-        *self.copied() = Copied { begun: true, left: records.into(), last: Vec::new(), told: 0 };
+        *self.copied() = Copied { begun: true, left: records.into(), last: Arc::default(), told: 0 };
         Ok(())
     }
     /// The documents of one turn; none when all were told.
-    pub(crate) fn copy(&self, maintenance: &Maintenance, receiver: i64, number: u64) -> Result<Vec<DocBuf>> {
+    pub(crate) fn copy(
+        &self,
+        maintenance: &Maintenance,
+        receiver: i64,
+        number: u64,
+    ) -> Result<Arc<Vec<DocBuf>>> {
         self.as_begun()?;
         self.recorded().give_to(receiver)?;
         let mut copied = self.copied();
@@ -186,14 +192,14 @@ impl Donation {
         if number == *told + 1 {
             // Records that are gone by now make no empty turn, which would be the last.
             loop {
-                let turn: Vec<RecordId> =
-                    left.iter().take(limits::MIGRATION_HELPING_DOCUMENTS_MAX).cloned().collect();
-                let (docs, taken) = maintenance.documents_of(ns, uuid, &turn, bytes)?;
+                let most = left.len().min(limits::MIGRATION_HELPING_DOCUMENTS_MAX);
+                let turn = &left.make_contiguous()[..most];
+                let (docs, taken) = maintenance.documents_of(ns, uuid, turn, bytes)?;
                 left.drain(..taken);
                 if !docs.is_empty() || left.is_empty() {
                     self.counts.docs_given.add(docs.len() as u64);
                     self.counts.bytes_given.add(docs.iter().map(|d| d.byte_len() as u64).sum());
-                    (*told, *last) = (number, docs);
+                    (*told, *last) = (number, Arc::new(docs));
                     break;
                 }
             }
