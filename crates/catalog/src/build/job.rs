@@ -19,6 +19,7 @@ use crate::build::jobs::{BuildView, Job, JobWatch};
 use crate::build::run::Runner;
 use crate::build::slots::Slot;
 use crate::build::target::Target;
+use crate::catalog::Whose;
 use crate::schema::collection::{Collection, Index};
 use crate::schema::durable::{self, Parts};
 use crate::schema::snapshot::Named;
@@ -268,27 +269,47 @@ impl Catalog {
         Ok(())
     }
 
-    /// Stops builds on a collection that is about to go and waits until they have stopped.
+    /// Gives up every build of a collection that is about to go, and waits until none of its indexes is unfinished: also those that nobody
+    /// works on, because a task ended without a word, or because this node leads and has not taken them up yet.
     pub async fn abort_builds(&self, ns: &Namespace, why: &str) -> Result<()> {
         let Some(coll) = self.lookup(ns) else { return Ok(()) };
-        for job in self.0.builds.of(coll.uuid) {
-            self.wish_away(&job, aborted(why));
-            loop {
-                let seen = job.changed.version();
-                if job.outcome().is_some() {
-                    break;
-                }
-                // Who may not wish it away any more has to ask the next primary.
-                if !self.gate().is_open() || !job.is_unwanted() {
-                    job.forget_wish();
-                    return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
-                }
-                // Its own caller reports the error.
-                let look = Duration::from_millis(limits::INTERRUPT_CHECK_MS);
-                self.env().timeout(look, job.changed.changed(seen)).await;
+        loop {
+            for job in self.0.builds.of(coll.uuid) {
+                self.give_up(&job, why).await?;
             }
+            let Some(now) = self.lookup_uuid(coll.uuid) else { return Ok(()) };
+            if now.building_indexes().is_empty() {
+                return Ok(());
+            }
+            self.check_leads()?;
+            self.take_up(&now).await?;
         }
-        Ok(())
+    }
+    fn check_leads(&self) -> Result<()> {
+        match self.gate().is_open() {
+            true => Ok(()),
+            false => Err(Error::new(ErrorCode::NotWritablePrimary, "not primary")),
+        }
+    }
+    async fn give_up(&self, job: &Job, why: &str) -> Result<()> {
+        self.wish_away(job, aborted(why));
+        loop {
+            let seen = job.changed.version();
+            if let Some(outcome) = job.outcome() {
+                // Its own caller reports the error; unless its indexes are there still.
+                return match outcome {
+                    Err(e) if self.is_unfinished(job.uuid) => self.check_leads().and(Err(e)),
+                    _ => Ok(()),
+                };
+            }
+            // Who may not wish it away any more has to ask the next primary.
+            if !self.gate().is_open() || !job.is_unwanted() {
+                job.forget_wish();
+                return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary"));
+            }
+            let look = Duration::from_millis(limits::INTERRUPT_CHECK_MS);
+            self.env().timeout(look, job.changed.changed(seen)).await;
+        }
     }
 
     /// Stops all builds and waits until they have stopped. Their indexes stay unfinished, for
@@ -412,30 +433,36 @@ impl Catalog {
         for job in self.0.builds.all().iter().filter(|j| j.check_stop().is_err()) {
             let _ = job.finished().await;
         }
-        let at_work = || -> BTreeSet<Uuid> { self.0.builds.jobs().keys().copied().collect() };
-        let idle = |c: &Collection, at_work: &BTreeSet<Uuid>| {
-            let idle = |i: &Arc<Index>| i.building.as_ref().is_some_and(|b| !at_work.contains(&b.uuid));
-            c.building_indexes().iter().any(idle)
-        };
-        let now = at_work();
-        let colls: Vec<Arc<Collection>> =
-            self.snapshot().all_collections().filter(|c| idle(c, &now)).cloned().collect();
+        let at_work = self.at_work();
+        let idle = |i: &Arc<Index>| i.building.as_ref().is_some_and(|b| !at_work.contains(&b.uuid));
+        let is_idle = |c: &&Arc<Collection>| c.building_indexes().iter().any(idle);
+        let colls: Vec<Arc<Collection>> = self.snapshot().all_collections().filter(is_idle).cloned().collect();
         let mut n = 0;
-        for seen in colls {
-            let _alone = seen.shared.lock.exclusive(&self.env().clock).await;
-            let Some(coll) = self.lookup_uuid(seen.uuid) else { continue };
-            let at_work = at_work();
-            let coll = self.made_dormant(coll, &at_work)?;
-            let mut by_build: BTreeMap<Uuid, Vec<IndexSpec>> = BTreeMap::new();
-            for i in coll.building_indexes() {
-                if let Some(b) = i.building.as_ref().filter(|b| !at_work.contains(&b.uuid)) {
-                    by_build.entry(b.uuid).or_default().push(i.spec.clone());
-                }
+        for coll in colls {
+            n += self.take_up(&coll).await?;
+        }
+        Ok(n)
+    }
+    fn at_work(&self) -> BTreeSet<Uuid> {
+        self.0.builds.jobs().keys().copied().collect()
+    }
+    /// The same of one collection.
+    async fn take_up(&self, seen: &Collection) -> Result<usize> {
+        let _alone = seen.shared.lock.exclusive(&self.env().clock).await;
+        let Some(coll) = self.lookup_uuid(seen.uuid) else { return Ok(0) };
+        let at_work = self.at_work();
+        let coll = self.made_dormant(coll, &at_work)?;
+        let mut by_build: BTreeMap<Uuid, Vec<IndexSpec>> = BTreeMap::new();
+        for i in coll.building_indexes() {
+            if let Some(b) = i.building.as_ref().filter(|b| !at_work.contains(&b.uuid)) {
+                by_build.entry(b.uuid).or_default().push(i.spec.clone());
             }
-            for (uuid, specs) in by_build {
-                self.spawn_build(self.register(&coll, specs, uuid)?);
-                n += 1;
-            }
+        }
+        let n = by_build.len();
+        // It outlives whatever this handle was made for.
+        let own = Catalog(self.0.clone(), None, Whose::Own);
+        for (uuid, specs) in by_build {
+            own.spawn_build(own.register(&coll, specs, uuid)?);
         }
         Ok(n)
     }

@@ -36,11 +36,18 @@ impl Catalog {
             let format = self.format_for(spec);
             // Over data of different ages two documents may have one key.
             gone.extend(parts.indexes.extract_if(.., |i| i.spec.name == spec.name && i.format != format));
-            if !parts.indexes.iter().any(|i| i.spec.name == spec.name) {
-                let index = self.unfinished_index_as(spec.clone(), self.new_uuid(), format)?;
-                parts.indexes.push(Arc::new(index));
-            }
-            self.0.rebuilds.add(coll.uuid, &spec.name);
+            let kept = parts.indexes.iter().find(|i| i.spec.name == spec.name);
+            let build = match kept.and_then(|i| i.building.as_ref()) {
+                Some(build) => build.uuid,
+                None if kept.is_some() => continue,
+                None => {
+                    let build = self.new_uuid();
+                    let index = self.unfinished_index_as(spec.clone(), build, format)?;
+                    parts.indexes.push(Arc::new(index));
+                    build
+                }
+            };
+            self.0.rebuilds.add(coll.uuid, build, &spec.name);
         }
         self.apply_parts(ts, parts)?;
         gone.iter().for_each(|i| self.drop_index_rows(i, ts));
@@ -60,17 +67,21 @@ impl Catalog {
             },
         );
         self.storage().drop_ident(old.ident, at);
-        self.0.rebuilds.add(of.uuid, &old.spec.name);
-        self.unfinished_index_as(old.spec, self.new_uuid(), old.format)
+        let build = self.new_uuid();
+        self.0.rebuilds.add(of.uuid, build, &old.spec.name);
+        self.unfinished_index_as(old.spec, build, old.format)
     }
 
     /// Makes the noted indexes; every row is as of `at`.
     pub(crate) fn finish_rebuilds(&self, at: Timestamp) -> Result<()> {
-        for (uuid, names) in self.0.rebuilds.take() {
+        for (uuid, noted) in self.0.rebuilds.take() {
             // Gone again by a later entry.
             let Some(coll) = self.lookup_uuid(uuid) else { continue };
-            let wanted: Vec<Arc<Index>> =
-                coll.building_indexes().iter().filter(|i| names.contains(&i.spec.name)).cloned().collect();
+            let is_noted = |i: &&Arc<Index>| {
+                let build = i.building.as_ref().map(|b| b.uuid);
+                build.is_some_and(|build| noted.contains(&(build, i.spec.name.clone())))
+            };
+            let wanted: Vec<Arc<Index>> = coll.building_indexes().iter().filter(is_noted).cloned().collect();
             if !wanted.is_empty() {
                 // Rows of unreplicated collections carry no timestamp.
                 let at = if coll.replicated { at } else { Timestamp::ZERO };

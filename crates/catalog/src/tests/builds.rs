@@ -308,3 +308,66 @@ fn a_prepared_transaction_reaches_a_build_that_starts_over() {
     let index = w.catalog.lookup(&ns("db.c")).unwrap().index("a_1").unwrap().clone();
     assert!(index.state.seen.is_multikey(), "known from the writer");
 }
+
+/// What is left of a build whose task ended without a word, or that nobody has taken up yet, is an index build for all that: whoever wants none
+/// waits until the log says that it is given up.
+#[test]
+fn builds_that_nobody_works_on_are_given_up_too() {
+    for restarts in [true, false] {
+        let mut w = World::new();
+        w.insert("db.c", (0..3000).map(|i| doc! { "_id": i, "a": i % 7 }).collect());
+        {
+            let mut build = pin!(begun(&w));
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(build.as_mut().poll(&mut cx).is_pending());
+            if !restarts {
+                w.run(w.catalog.end_builds("for a while"));
+                assert!(w.run(build).is_err());
+            }
+        }
+        if restarts {
+            w = w.reopen();
+        }
+        assert_eq!(w.catalog.builds().len(), 0);
+        assert_eq!(w.catalog.lookup(&ns("db.c")).unwrap().building_indexes().len(), 1);
+        w.run(w.catalog.abort_builds(&ns("db.c"), "the tenant moves")).unwrap();
+        assert!(w.catalog.lookup(&ns("db.c")).unwrap().index("a_1").is_none(), "restarts: {restarts}");
+        let (_, last) = w.log().pop().unwrap();
+        assert_eq!(last.iter().next().map(|(name, _)| name), Some("abortIndexBuild"));
+    }
+}
+
+/// A replay makes indexes at its end that the log says are ready. What has taken the name of one that was dropped again is not ready.
+#[test]
+fn a_build_with_the_name_of_a_dropped_index_is_unfinished_behind_a_replay() {
+    for rolls_back in [false, true] {
+        let mut w = World::new();
+        w.insert("db.c", (0..3000).map(|i| doc! { "_id": i, "a": i % 7 }).collect());
+        let storage = w.catalog.storage().clone();
+        storage.log().flush_once().unwrap();
+        storage.set_stable(storage.last_committed());
+        w.catalog.checkpoint().unwrap();
+        w.index("db.c", doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap();
+        w.run(w.catalog.drop_indexes(&ns("db.c"), crate::DropWhich::Name("a_1"))).unwrap();
+        {
+            let mut build = pin!(begun(&w));
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(build.as_mut().poll(&mut cx).is_pending());
+            if rolls_back {
+                let common = storage.last_committed();
+                w.insert("db.c", vec![doc! { "_id": 5000, "a": 5 }]);
+                storage.log().flush_once().unwrap();
+                step_down(&w);
+                assert!(w.run(build).is_err());
+                w.catalog.roll_back(common).unwrap();
+            }
+        }
+        drop(storage);
+        if !rolls_back {
+            w = w.reopen();
+        }
+        let unfinished = w.catalog.lookup(&ns("db.c")).unwrap().building_indexes().len();
+        assert_eq!(unfinished, 1, "rolls back: {rolls_back}");
+        finish(&w);
+    }
+}
