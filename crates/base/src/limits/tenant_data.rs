@@ -8,12 +8,13 @@ pub const TENANT_EXPORT_IDLE_MS: u64 = 600_000;
 pub const TENANT_EXPORT_LOOK_MS: u64 = 10_000;
 /// Entries of the log that are looked at for one answer.
 pub const TENANT_ENTRIES_LOOKED_AT: usize = 50_000;
-/// Bytes of entries in one answer; one entry at least.
+/// Bytes of entries in one answer; one entry at least, or one operation of a transaction. The set that takes a tenant over holds one answer at a
+/// time.
 pub const TENANT_ENTRIES_BYTES_MAX: usize = 4 << 20;
 /// Whoever asks for entries that are not there yet waits no longer: well below the limit of a call.
 pub const TENANT_ENTRIES_WAIT_MS_MAX: u64 = 10_000;
-/// Documents that are written, and bytes of entries about them, in one transaction of the set that takes a tenant over. What was one entry there is not
-/// divided.
+/// Documents that are written, and bytes of entries about them, in one transaction of the set that takes a tenant over. What was told as one entry is
+/// not divided.
 pub const TENANT_CARRIED_OUT_TOGETHER: usize = 1_000;
 pub const TENANT_CARRIED_OUT_BYTES: usize = 4 << 20;
 /// How far the log goes that is carried out is noted at the latest when it is so much behind what has been looked at, though nothing of it was the

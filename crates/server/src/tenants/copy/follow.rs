@@ -3,8 +3,12 @@
 //! Entries about documents go together into transactions of this set's own, each with the note of how far the donor's log is carried out
 //! then. A definition cannot be part of one: it stands between two, may be carried out again, and is noted behind. Of a transaction that
 //! makes collections, these come first, empty, and all the rest together.
+//!
+//! A transaction that does not fit into one of the donor's answers is carried out in the parts in which it is told, and how many of its
+//! operations are carried out is noted with each: nobody reads the tenant here before all of it is. So no more than one answer is held in
+//! memory, however large the transaction is.
 
-use super::progress::Progress;
+use super::progress::{Part, Place, Progress};
 use super::{Copier, documents_at, timestamp_at};
 use crate::sessions::moving::history_of;
 use pando_access::Uninterrupted;
@@ -16,13 +20,13 @@ use std::time::Duration;
 
 /// What the donor tells in one turn.
 struct Helping {
-    entries: Vec<Entry>,
+    /// Of its log; of a transaction the tenant's operations, as one.
+    entries: Vec<DocBuf>,
     /// Everything of the tenant up to there is told.
     upto: Timestamp,
+    /// The last of them is a part of a transaction that comes behind `upto`: so many of its operations are told by now.
+    partial: Option<usize>,
 }
-
-/// One entry of its log; of a large transaction, the parts in which it was told.
-struct Entry(Vec<DocBuf>);
 
 impl Copier<'_> {
     /// Fetches one helping of entries behind what was carried out, or behind `start` where nothing was, and carries it out. Returns how far
@@ -33,13 +37,14 @@ impl Copier<'_> {
     /// 136 where the donor's log does not go back so far any more, 96 where what is here is not what was there: nothing can be followed then.
     pub(crate) async fn follow(&self, start: Timestamp, wait: Duration) -> Result<Timestamp> {
         let mut progress = Progress::read(&self.roles.internal, self.id, start).await?;
-        let Helping { entries, upto } = self.fetch(progress.upto, wait).await?;
+        let Helping { entries, upto, partial } = self.fetch(&progress.at, wait).await?;
+        let Some(first) = entries.first() else { return self.nothing_told(progress, upto).await };
+        progress.at.check_goes_on_with(EntryView::parse(first)?.ts)?;
         self.note_sessions(&entries).await?;
         let mut together = Together::default();
-        for entry in &entries {
-            let views = entry.views()?;
-            let at = views.first().map_or(upto, |e| e.ts);
-            for definition in definitions(&views) {
+        for (i, entry) in entries.iter().enumerate() {
+            let entry = EntryView::parse(entry)?;
+            for definition in definitions(&entry) {
                 // Whatever stands before it comes first.
                 progress = self.carry_out(progress, &mut together).await?;
                 self.before_write().await;
@@ -48,63 +53,53 @@ impl Copier<'_> {
                 let _defines = self.defines()?;
                 self.roles.maintenance.define_told(&definition?, &Uninterrupted).await?;
             }
-            together.add(&views, at)?;
-            let is_definition = views.iter().any(|e| e.op == OpType::Command && e.inner().is_none());
+            let is_last = i + 1 == entries.len();
+            let part = partial.filter(|_| is_last).map(|told| Part { of: entry.ts, told });
+            together.add(&entry)?;
+            together.at = Some(Place { upto: if part.is_some() { upto } else { entry.ts }, part });
+            let is_definition = entry.op == OpType::Command && entry.inner().is_none();
             if is_definition || together.is_full() {
                 progress = self.carry_out(progress, &mut together).await?;
             }
         }
         progress = self.carry_out(progress, &mut together).await?;
+        self.nothing_told(progress, upto).await
+    }
+    /// There is nothing more of the tenant up to there; that is noted from time to time. A donor's primary that does not know yet how far its
+    /// majority is may not tell the rest of a transaction that another one has begun to tell: there is nothing to be passed over then.
+    async fn nothing_told(&self, progress: Progress, upto: Timestamp) -> Result<Timestamp> {
+        if progress.at.part.is_some() {
+            return Ok(progress.at.upto);
+        }
         let is_far =
             |noted: Timestamp| upto.secs().saturating_sub(noted.secs()) >= limits::TENANT_PROGRESS_NOTED_SECS;
-        if upto > progress.upto && progress.noted().is_none_or(is_far) {
-            together.at = Some(upto);
-            self.carry_out(progress, &mut together).await?;
+        if upto > progress.at.upto && progress.noted().is_none_or(is_far) {
+            let at = Some(Place { upto, part: None });
+            self.carry_out(progress, &mut Together { at, ..Together::default() }).await?;
         }
         Ok(upto)
     }
 
-    async fn fetch(&self, after: Timestamp, wait: Duration) -> Result<Helping> {
-        let mut helping = Helping { entries: Vec::new(), upto: after };
-        // Of a transaction that does not fit into one answer.
-        let mut parts: Vec<DocBuf> = Vec::new();
-        let mut skip = 0;
-        loop {
-            let reply = self
-                .ask_soon("_tenantEntries", |b| {
-                    self.append_whose(b);
-                    b.timestamp("after", helping.upto);
-                    b.i64("skip", skip).i64("waitMS", wait.as_millis() as i64);
-                })
-                .await?;
-            let mut told = documents_at(&reply, "entries");
-            let partial = reply.get("partial").and_then(|v| v.as_i64());
-            helping.upto = timestamp_at(&reply, "upto")?;
-            if !parts.is_empty() && !told.is_empty() {
-                parts.push(told.remove(0));
-            }
-            if let Some(n) = partial {
-                parts.extend(told.pop());
-                helping.entries.extend(told.into_iter().map(|doc| Entry(vec![doc])));
-                skip = n;
-                continue;
-            }
-            if !parts.is_empty() {
-                helping.entries.push(Entry(std::mem::take(&mut parts)));
-            }
-            helping.entries.extend(told.into_iter().map(|doc| Entry(vec![doc])));
-            return Ok(helping);
-        }
+    async fn fetch(&self, after: &Place, wait: Duration) -> Result<Helping> {
+        let skip = after.part.map_or(0, |part| part.told);
+        let reply = self
+            .ask_soon("_tenantEntries", |b| {
+                self.append_whose(b);
+                b.timestamp("after", after.upto);
+                b.i64("skip", skip as i64).i64("waitMS", wait.as_millis() as i64);
+            })
+            .await?;
+        let partial = reply.get("partial").and_then(|v| v.as_i64()).map(|n| n as usize);
+        let upto = timestamp_at(&reply, "upto")?;
+        Ok(Helping { entries: documents_at(&reply, "entries"), upto, partial })
     }
 
     /// What sessions have done with these entries is known here before they are carried out: a primary that ends in between leaves too
     /// much, which nobody asks for, never too little.
-    async fn note_sessions(&self, entries: &[Entry]) -> Result<()> {
+    async fn note_sessions(&self, entries: &[DocBuf]) -> Result<()> {
         let mut told = Vec::new();
         for entry in entries {
-            if let Some(first) = entry.0.first() {
-                told.extend(history_of(first)?);
-            }
+            told.extend(history_of(entry)?);
         }
         if !told.is_empty() {
             self.before_write().await;
@@ -138,22 +133,19 @@ struct Together<'a> {
     operations: Vec<EntryView<'a>>,
     bytes: usize,
     /// How far that is.
-    at: Option<Timestamp>,
+    at: Option<Place>,
 }
 
 impl<'a> Together<'a> {
-    fn add(&mut self, views: &[EntryView<'a>], at: Timestamp) -> Result<()> {
-        for view in views {
-            match view.inner() {
-                Some(inner) => {
-                    for op in inner {
-                        self.push(op?);
-                    }
+    fn add(&mut self, entry: &EntryView<'a>) -> Result<()> {
+        match entry.inner() {
+            Some(inner) => {
+                for op in inner {
+                    self.push(op?);
                 }
-                None => self.push(*view),
             }
+            None => self.push(*entry),
         }
-        self.at = Some(at);
         Ok(())
     }
     fn push(&mut self, e: EntryView<'a>) {
@@ -168,26 +160,14 @@ impl<'a> Together<'a> {
     }
 }
 
-impl Entry {
-    fn views(&self) -> Result<Vec<EntryView<'_>>> {
-        self.0.iter().map(|doc| EntryView::parse(doc)).collect()
-    }
-}
-
 /// Definitions of an entry, alone or within a transaction.
-fn definitions<'a>(views: &[EntryView<'a>]) -> Vec<Result<EntryView<'a>>> {
-    let mut all = Vec::new();
-    for view in views {
-        match view.inner() {
-            Some(inner) => all.extend(inner.filter(|op| match op {
-                Ok(op) => op.op == OpType::Command,
-                Err(_) => true,
-            })),
-            None if view.op == OpType::Command => all.push(Ok(*view)),
-            None => {}
-        }
+fn definitions<'a>(entry: &EntryView<'a>) -> Vec<Result<EntryView<'a>>> {
+    let is_one = |op: &Result<EntryView<'a>>| op.as_ref().map_or(true, |op| op.op == OpType::Command);
+    match entry.inner() {
+        Some(inner) => inner.filter(is_one).collect(),
+        None if entry.op == OpType::Command => vec![Ok(*entry)],
+        None => Vec::new(),
     }
-    all
 }
 
 #[cfg(test)]
@@ -207,22 +187,21 @@ mod tests {
         o.push("applyOps", pando_bson::Bson::Array(ops));
         let mut entry = op("c", o);
         entry.push("ts", Timestamp::new(5, 1));
-        let entry = Entry(vec![entry.to_raw()]);
-        let views = entry.views().expect("entries");
-        assert_eq!(definitions(&views).len(), 1);
+        let entry = entry.to_raw();
+        let entry = EntryView::parse(&entry).expect("an entry");
+        assert_eq!(definitions(&entry).len(), 1);
         let mut together = Together::default();
-        together.add(&views, Timestamp::new(5, 1)).expect("operations");
+        together.add(&entry).expect("operations");
         assert_eq!(together.operations.len(), 2);
-        assert_eq!(together.at, Some(Timestamp::new(5, 1)));
     }
     #[test]
     fn a_definition_alone_brings_no_documents() {
         let entry = doc! { "op": "c", "ns": "a_b.$cmd", "o": { "drop": "c" }, "ts": Timestamp::new(5, 1) };
-        let entry = Entry(vec![entry.to_raw()]);
-        let views = entry.views().expect("entries");
-        assert_eq!(definitions(&views).len(), 1);
+        let entry = entry.to_raw();
+        let entry = EntryView::parse(&entry).expect("an entry");
+        assert_eq!(definitions(&entry).len(), 1);
         let mut together = Together::default();
-        together.add(&views, Timestamp::new(5, 1)).expect("operations");
+        together.add(&entry).expect("operations");
         assert!(together.operations.is_empty());
     }
 }

@@ -1,14 +1,48 @@
-//! `config.tenantMigrationProgress`: `{_id: <migration>, upto, number}`. The donor's log is carried out up to there; what was carried out last
-//! has this number in the migration's session of the log here.
+//! `config.tenantMigrationProgress`: `{_id: <migration>, upto, part?: {of, told}, number}`. The donor's log is carried out up to there, and of the
+//! transaction at `of`, the next that it has of the tenant, the first operations as well; what was carried out last has this number in the
+//! migration's session of the log here.
 
 use super::Copier;
 use pando_access::{Change, InternalCollections, Uninterrupted};
-use pando_base::{Namespace, Result, SessionId, Timestamp, Uuid};
-use pando_bson::{DocBuf, DocBuilder, Value};
+use pando_base::{Error, ErrorCode, Namespace, Result, SessionId, Timestamp, Uuid};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_storage::ReadAt;
 
 pub(crate) fn collection() -> Namespace {
     Namespace::unchecked("config", "tenantMigrationProgress")
+}
+
+/// Of a transaction that is told in parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Part {
+    /// Where it has committed.
+    pub(super) of: Timestamp,
+    /// So many operations of the tenant.
+    pub(super) told: usize,
+}
+
+/// How far the donor's log is carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    pub(super) upto: Timestamp,
+    /// Behind that.
+    pub(super) part: Option<Part>,
+}
+
+impl Place {
+    /// Whether the next entry may be one at that time: the rest of a transaction comes before everything else.
+    ///
+    /// # Errors
+    /// 96.
+    pub(super) fn check_goes_on_with(&self, ts: Timestamp) -> Result<()> {
+        match self.part {
+            Some(part) if part.of != ts => {
+                let text = format!("the rest of the transaction at {} is missing, the donor told {ts}", part.of);
+                Err(Error::new(ErrorCode::OperationFailed, text))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What a migration has noted.
@@ -16,8 +50,23 @@ pub(super) struct Progress {
     id: Uuid,
     /// As it is stored.
     was: Option<DocBuf>,
-    pub(super) upto: Timestamp,
+    pub(super) at: Place,
     number: i64,
+}
+
+fn upto_of(doc: &RawDoc) -> Option<Timestamp> {
+    match doc.get("upto")? {
+        Value::Timestamp(at) => Some(at),
+        _ => None,
+    }
+}
+fn part_of(doc: &RawDoc) -> Option<Part> {
+    let part = doc.get("part")?.as_doc()?;
+    let told = usize::try_from(part.get("told")?.as_i64()?).ok()?;
+    match part.get("of")? {
+        Value::Timestamp(of) => Some(Part { of, told }),
+        _ => None,
+    }
 }
 
 impl Progress {
@@ -28,19 +77,14 @@ impl Progress {
         let is_it =
             |doc: &DocBuf| matches!(doc.get("_id"), Some(Value::Binary { bytes, .. }) if bytes == id.0);
         let was = all.into_iter().find(is_it);
-        let upto = match was.as_ref().and_then(|doc| doc.get("upto")) {
-            Some(Value::Timestamp(at)) => at.max(start),
-            _ => start,
-        };
+        let noted = was.as_deref().and_then(|doc| Some(Place { upto: upto_of(doc)?, part: part_of(doc) }));
+        let at = noted.filter(|noted| noted.upto >= start).unwrap_or(Place { upto: start, part: None });
         let number = was.as_ref().and_then(|doc| doc.get("number")?.as_i64()).unwrap_or(0);
-        Ok(Progress { id, was, upto, number })
+        Ok(Progress { id, was, at, number })
     }
     /// What is noted by now; `None` before the first note.
     pub(super) fn noted(&self) -> Option<Timestamp> {
-        match self.was.as_ref()?.get("upto")? {
-            Value::Timestamp(at) => Some(at),
-            _ => None,
-        }
+        upto_of(self.was.as_deref()?)
     }
     /// Nobody else uses it.
     pub(super) fn session(&self) -> SessionId {
@@ -50,16 +94,20 @@ impl Progress {
         self.number
     }
     /// The change that notes what comes next. `used`: a number that this session has had here before.
-    pub(super) fn step(&self, upto: Timestamp, used: i64) -> (Change, Progress) {
+    pub(super) fn step(&self, at: Place, used: i64) -> (Change, Progress) {
         let number = self.number.max(used) + 1;
         let mut b = DocBuilder::new();
-        b.uuid("_id", &self.id.0).timestamp("upto", upto).i64("number", number);
+        b.uuid("_id", &self.id.0).timestamp("upto", at.upto);
+        if let Some(part) = at.part {
+            b.doc("part", |d| _ = d.timestamp("of", part.of).i64("told", part.told as i64));
+        }
+        b.i64("number", number);
         let now = b.finish();
         let change = match &self.was {
             None => Change::Insert(collection(), now.clone()),
             Some(was) => Change::Replace { ns: collection(), was: was.clone(), now: now.clone() },
         };
-        (change, Progress { id: self.id, was: Some(now), upto, number })
+        (change, Progress { id: self.id, was: Some(now), at, number })
     }
 }
 

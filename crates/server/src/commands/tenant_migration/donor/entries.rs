@@ -102,6 +102,9 @@ impl Looking<'_> {
         for ts in earlier_entries(self.log, last)? {
             let found = self.log.first_from(ts)?.filter(|(at, _)| *at == ts).ok_or_else(lost)?;
             self.take(&mut ops, &EntryView::parse(RawDoc::trusted(&found.1))?, room)?;
+            if ops.is_full {
+                break;
+            }
         }
         self.take(&mut ops, last, room)?;
         if ops.is_full && !told.entries.is_empty() {

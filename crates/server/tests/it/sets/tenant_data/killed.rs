@@ -128,8 +128,9 @@ fn a_copy_that_was_cut_off_begins_anew() {
     });
 }
 
+/// Each part with the note of how far that is: nobody holds all of it in memory, and whoever goes on begins behind the last one that there is.
 #[test]
-fn a_transaction_of_many_entries_is_here_as_a_whole_or_not_at_all() {
+fn a_transaction_of_many_entries_comes_in_parts_and_each_of_them_once() {
     run(async {
         let mut pair = Pair::of(1, 1).await;
         let mut c = pair.from().await;
@@ -138,34 +139,73 @@ fn a_transaction_of_many_entries_is_here_as_a_whole_or_not_at_all() {
         let start = pair.copy().await;
         pair.to().await.ok(doc! { "insert": "c", "documents": [{ "n": 1 }], "writeConcern": { "w": 1, "j": true }, "$db": "z_db" }).await;
         c.ok(doc! { "insert": "c", "documents": [{ "_id": -1 }], "$db": "a_db" }).await;
+        let mut all = vec![-1];
         for i in 0..12 {
             let db = if i % 4 == 3 { "b_db" } else { "a_db" };
             let wide =
                 doc! { "insert": "c", "documents": [{ "_id": i, "pad": "x".repeat(3_000_000) }], "$db": db };
             c.ok(within(wide, 1, 1, i == 0)).await;
+            all.extend((i % 4 != 3).then_some(i64::from(i)));
         }
+        // As if this one had not been there before.
+        c.ok(within(doc! { "insert": "made", "documents": [{ "_id": 1 }], "$db": "a_db" }, 1, 1, false))
+            .await;
         c.ok(commit(1, 1)).await;
         c.ok(doc! { "insert": "c", "documents": [{ "_id": 100 }], "$db": "a_db" }).await;
+        all.push(100);
         pair.now().await;
-        let count = async |pair: &Pair| {
-            pair.to().await.all(doc! { "find": "c", "projection": { "_id": 1 }, "$db": "a_db" }).await.len()
+        let ids = async |pair: &Pair| {
+            let find = doc! { "find": "c", "projection": { "_id": 1 }, "$db": "a_db" };
+            let found = pair.to().await.all(find).await;
+            found.iter().map(|d| number(d, "_id")).collect::<Vec<_>>()
         };
-        let mut n = 0;
-        while pair.stands_still(pair.follow(start), n).await {
-            let there = count(&pair).await;
-            assert!(matches!(there, 0 | 1 | 10 | 11), "{there}");
-            pair.recipient.kill(0).await;
-            pair.recipient.restart(0).await;
-            pair.recipient.settled().await;
-            let there = count(&pair).await;
-            assert!(matches!(there, 0 | 1 | 10 | 11), "{there}");
-            n = 1;
-            pause(100).await;
+        let (mut n, mut amid) = (0, false);
+        loop {
+            let still = pair.stands_still(pair.follow(start), n).await;
+            let there = ids(&pair).await;
+            assert_eq!(there, all[..there.len()], "in the order of the transaction, and nothing twice");
+            amid |= there.len() > 1 && there.len() < all.len() - 1;
+            if there.len() == all.len() {
+                break;
+            }
+            if still {
+                pair.recipient.kill(0).await;
+                pair.recipient.restart(0).await;
+                pair.recipient.settled().await;
+                let there = ids(&pair).await;
+                assert_eq!(there, all[..there.len()]);
+                n = 1;
+                pause(100).await;
+            }
         }
+        assert!(amid, "it was carried out as a whole");
+        pair.recipient.fail_point(0, HANG, false).await;
         pair.catch_up(start).await;
-        assert_eq!(count(&pair).await, 11);
+        assert_eq!(ids(&pair).await, all);
         pair.same().await;
         pair.to().await.ok(commit(1, 1)).await;
+        pair.done().await;
+    });
+}
+
+#[test]
+fn the_rest_of_another_transaction_is_none() {
+    run(async {
+        let pair = Pair::of(1, 1).await;
+        let mut c = pair.from().await;
+        c.ok(doc! { "create": "c", "$db": "a_db" }).await;
+        let start = pair.copy().await;
+        c.ok(doc! { "insert": "c", "documents": [{ "_id": 1 }], "$db": "a_db" }).await;
+        pair.now().await;
+        let mut noted = doc! { "_id": uuid(9), "upto": start };
+        noted.push("part", doc! { "of": Timestamp::new(1, 1), "told": 3 });
+        noted.push("number", 1i64);
+        let mut insert = doc! { "insert": "tenantMigrationProgress", "$db": "config" };
+        insert.push("documents", vec![Bson::from(noted)]);
+        let mut to = pair.to().await;
+        to.ok(insert).await;
+        assert_eq!(code(&to.run(pair.follow(start)).await), 96);
+        assert!(to.all(doc! { "find": "c", "$db": "a_db" }).await.is_empty());
         pair.done().await;
     });
 }
