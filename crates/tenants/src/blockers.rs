@@ -3,7 +3,6 @@
 //! What was asked for is one look into a table that is made anew when a state document changes, which is seldom. Where no operation on
 //! tenants is under way, it is one look at a flag.
 
-use crate::copier::{CopierDefines, Defining};
 use crate::mutants::{Mutant, broken};
 use crate::operation::{Access, Kind, Operation, Phase};
 use crate::serverless_lock;
@@ -25,7 +24,6 @@ pub struct AccessBlockers {
     table: ArcSwap<Table>,
     known: Mutex<Known>,
     changed: Notify,
-    defining: Defining,
     pub counts: Counts,
     pub splits: Splits,
     pub migrations: Migrations,
@@ -369,15 +367,6 @@ impl AccessBlockers {
     /// Whether some tenant has a blocker: everything else is asked only then.
     pub fn any(&self) -> bool {
         self.any.load(SeqCst)
-    }
-
-    /// Held by whoever copies a tenant from another set while it defines something here.
-    pub fn copier_defines(&self, tenant: &str) -> CopierDefines<'_> {
-        self.defining.begin(tenant)
-    }
-    /// Whether a definition in that database may be its copier's.
-    pub fn is_copier_defining(&self, db: &str) -> bool {
-        self.defining.is_of(db)
     }
 
     /// Of a write that has its slot (SV-MTAB-2).

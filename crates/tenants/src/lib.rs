@@ -15,11 +15,9 @@
 //! however late it commits, and nobody passes a slot that is open.
 
 pub mod blockers;
-mod copier;
 pub mod mutants;
 pub mod operation;
 pub mod serverless_lock;
 
 pub use blockers::{AccessBlockers, Decision, Reading};
-pub use copier::CopierDefines;
 pub use operation::{Access, Kind, Operation};

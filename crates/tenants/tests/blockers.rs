@@ -335,12 +335,6 @@ fn a_tenant_that_comes() {
         b.follow(recipient(copying, &[]), true);
         assert_eq!(here(&b), "rr++", "{copying}");
     }
-    assert!(!b.is_copier_defining("acme_db"));
-    {
-        let _defines = b.copier_defines("acme");
-        assert!(b.is_copier_defining("acme_db") && !b.is_copier_defining("acmes_db"));
-    }
-    assert!(!b.is_copier_defining("acme_db"));
     b.follow(recipient("consistent", &[("rejectReadsBeforeTimestamp", 5)]), true);
     assert_eq!(here(&b), "rw++", "the donor may abort it still");
     let mut waits = pin!(b.decided("acme", false));

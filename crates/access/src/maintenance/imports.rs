@@ -25,7 +25,7 @@ impl Maintenance {
     }
     /// On a primary: makes a collection seen that was taken in, with an entry of the log. `None` where it is there already.
     pub async fn import_collection(&self, import: Uuid, uuid: Uuid) -> Result<Option<OpTime>> {
-        self.catalog.import_collection(import, uuid).await
+        self.catalog.of_other_set().import_collection(import, uuid).await
     }
     /// Once this node's tables stand at `upto`, which is behind the entries of all these collections: the names go, and with them the
     /// tables that no collection has. False while they do not stand there.

@@ -178,9 +178,13 @@ impl Catalog {
     async fn build_told(&self, e: &EntryView<'_>, interrupt: &dyn Interrupt) -> Result<()> {
         let coll = e.ui.and_then(|uuid| self.lookup_uuid(uuid));
         let coll = coll.ok_or_else(|| otherwise("there is no such collection", e.doc))?;
-        let specs = specs_of(e)?;
-        let missing = specs.iter().filter(|spec| coll.index(&spec.name).is_none());
-        let docs: Vec<DocBuf> = missing.map(|spec| as_asked(&coll, &spec.doc)).collect();
+        let mut specs = specs_of(e)?;
+        specs.retain(|spec| !coll.index(&spec.name).is_some_and(|i| i.is_ready()));
+        if specs.iter().any(|spec| coll.index(&spec.name).is_some()) {
+            // An earlier primary has begun it. What was taken up here is nobody's who may define something.
+            self.abort_builds(&coll.ns, "whoever copies the tenant makes the index anew").await?;
+        }
+        let docs: Vec<DocBuf> = specs.iter().map(|spec| as_asked(&coll, &spec.doc)).collect();
         let docs: Vec<&RawDoc> = docs.iter().map(|doc| &**doc).collect();
         match docs.is_empty() {
             true => Ok(()),

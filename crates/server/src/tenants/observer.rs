@@ -26,15 +26,15 @@ impl TenantObserver {
             false => Ok(()),
         }
     }
-    /// Of a definition.
+    /// Of a definition. What comes from another set is defined by whoever copies it, or removed by whoever has given it away.
     fn check_definition(&self, unit: &WriteUnit, db: &str) -> Result<()> {
-        match Self::is_asked(unit) && !self.0.blockers.is_copier_defining(db) {
+        match Self::is_asked(unit) && !unit.is_of_other_set() {
             true => self.0.blockers.check_write(db),
             false => Ok(()),
         }
     }
     fn check_build(&self, unit: &WriteUnit, db: &str) -> Result<()> {
-        match Self::is_asked(unit) && !self.0.blockers.is_copier_defining(db) {
+        match Self::is_asked(unit) && !unit.is_of_other_set() {
             true => self.0.blockers.check_build(db),
             false => Ok(()),
         }

@@ -47,7 +47,7 @@ impl<'a> Step<'a> {
     pub(super) async fn common(&self, delay: Param) -> Result<DocBuf> {
         match self.name() {
             shard_split::ABORT_BUILDS => self.abort_builds().await,
-            shard_split::BLOCK => self.block(),
+            shard_split::BLOCK => self.block().await,
             shard_split::NUMBER => self.number(),
             shard_split::EXPIRE => self.expire(delay),
             name => Err(Error::internal(format!("no step of a {}: {name}", self.what))),
@@ -69,8 +69,10 @@ impl<'a> Step<'a> {
         }
         Ok(DocBuf::default())
     }
-    /// Writes are blocked first, and an entry is written afterwards: whatever of the tenants commits is before it.
-    fn block(&self) -> Result<DocBuf> {
+    /// Writes are blocked first, and an entry is written afterwards: whatever of the tenants commits is before it. So is the end of every index
+    /// build: none has begun since builds were given up, perhaps by another primary, and what that one has left is given up here.
+    async fn block(&self) -> Result<DocBuf> {
+        self.abort_builds().await?;
         self.tenants.blockers.block_writes(&self.id);
         let text = format!("the tenants of a {} are blocked", self.what);
         let at = self.roles.replication.write_noop(&text)?;

@@ -50,7 +50,6 @@ impl Copier<'_> {
                 self.before_write().await;
                 // As before every build on a primary, which may have begun its office just now.
                 self.roles.index_builds.make_entries().await?;
-                let _defines = self.defines()?;
                 self.roles.maintenance.define_told(&definition?, &Uninterrupted).await?;
             }
             let is_last = i + 1 == entries.len();

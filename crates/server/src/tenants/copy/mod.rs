@@ -25,7 +25,6 @@ use crate::replication::role_changes::RoleChanges;
 use pando_access::Uninterrupted;
 use pando_base::{Error, Namespace, Result, TenantScope, Timestamp, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
-use pando_tenants::CopierDefines;
 use std::time::Duration;
 
 /// The way of a tenant, or of all that a set has, from that set to this one.
@@ -41,11 +40,8 @@ pub(crate) struct Copier<'a> {
 impl Copier<'_> {
     /// Removes whatever there is of the tenant here, and what is known of progress. May be done again.
     pub(crate) async fn clear(&self) -> Result<()> {
-        {
-            let _defines = self.defines()?;
-            for tenant in self.tenants {
-                self.roles.maintenance.drop_tenant(tenant).await?;
-            }
+        for tenant in self.tenants {
+            self.roles.maintenance.drop_tenant(tenant).await?;
         }
         self.forget_progress().await
     }
@@ -77,10 +73,7 @@ impl Copier<'_> {
     async fn copy_collection(&self, told: &Told<'_>) -> Result<()> {
         let maintenance = &self.roles.maintenance;
         self.before_write().await;
-        {
-            let _defines = self.defines()?;
-            maintenance.create_told(&told.ns, told.uuid, told.options, &told.indexes).await?;
-        }
+        maintenance.create_told(&told.ns, told.uuid, told.options, &told.indexes).await?;
         let mut after: Option<DocBuf> = None;
         loop {
             let reply = self
@@ -122,12 +115,6 @@ impl Copier<'_> {
     /// For tests: stands still before whatever it writes next.
     async fn before_write(&self) {
         self.roles.lifecycle.hold("hangInTenantCopy").await;
-    }
-    /// Whoever is asked whether a definition may be knows it by this.
-    pub(crate) fn defines(&self) -> Result<Vec<CopierDefines<'_>>> {
-        let here = self.roles.tenants.as_ref();
-        let here = here.ok_or_else(|| Error::internal("a tenant's copy without --serverless"))?;
-        Ok(self.tenants.iter().map(|tenant| here.blockers.copier_defines(tenant)).collect())
     }
     fn append_whose(&self, b: &mut DocBuilder) {
         match &self.whose {

@@ -34,10 +34,7 @@ impl Copier<'_> {
         let close = command(|b| _ = b.i64("_closeBackup", held.backup));
         let _ = self.call(&held.host, &close, Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX)).await;
         taken?;
-        {
-            let _defines = self.defines()?;
-            publish(&self.roles.maintenance, import).await?;
-        }
+        publish(&self.roles.maintenance, import).await?;
         self.tell_sessions().await?;
         Ok(held.checkpoint)
     }
