@@ -93,6 +93,7 @@ mod shardsvr;
 mod shutdown;
 mod split_vector;
 mod tenant_migration;
+mod tenant_operations;
 mod top;
 mod traffic;
 mod transactions;

@@ -1,17 +1,17 @@
 //! `abortShardSplit {migrationId}`: calls a split off while that is possible (SV-CMD-2). One that nobody has begun will not begin.
 
 use super::prelude::*;
-use super::{Splits, decision, migration_id};
+use super::{TenantOperations, decision, migration_id};
 use pando_workflows::shard_split;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let splits = Splits::of(server, &req)?;
+    let splits = TenantOperations::of(server, &req)?;
     let id = migration_id(&req)?;
-    let instance = match splits.find(ctx, &id).await? {
+    let instance = match splits.find(ctx, shard_split::SERVICE, &id).await? {
         Some(there) => there,
         None => {
-            let nobodys = shard_split::begin(&id, &[], "", "", &splits.set);
-            ctx.interruptible(splits.host.start(shard_split::SERVICE, &nobodys)).await??
+            let nobodys = shard_split::begin(&id, &[], "", "", splits.set());
+            splits.start(ctx, shard_split::SERVICE, &nobodys).await?
         }
     };
     instance.abort(Error::new(ErrorCode::TenantMigrationAborted, "abortShardSplit was called"));

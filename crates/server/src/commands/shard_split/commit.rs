@@ -1,7 +1,7 @@
 //! `commitShardSplit {migrationId, recipientSetName, recipientTagName, tenantIds}`: tenants move to a set of their own (SV-CMD-1).
 
 use super::prelude::*;
-use super::{Splits, decision};
+use super::{TenantOperations, decision};
 use pando_base::{TenantId, Uuid};
 use pando_command::request::missing;
 use pando_tenants::{Kind, Operation};
@@ -50,10 +50,10 @@ fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
 }
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let splits = Splits::of(server, &req)?;
+    let splits = TenantOperations::of(server, &req)?;
     let args = parse(&req)?;
-    let state = shard_split::begin(&args.id, &args.tenants, args.tag, args.set, &splits.set);
-    let instance = match splits.find(ctx, &args.id).await? {
+    let state = shard_split::begin(&args.id, &args.tenants, args.tag, args.set, splits.set());
+    let instance = match splits.find(ctx, shard_split::SERVICE, &args.id).await? {
         // Called off before anybody had begun it.
         Some(there) if shard_split::is_nobodys(&there.state()) => there,
         there => {
@@ -61,7 +61,7 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
                 // Otherwise it would be told by an operation that aborts.
                 splits.tenants.blockers.may_begin(&Operation::parse(Kind::ShardSplit, &state)?)?;
             }
-            ctx.interruptible(splits.host.start(shard_split::SERVICE, &state)).await??
+            splits.start(ctx, shard_split::SERVICE, &state).await?
         }
     };
     ctx.will_write();

@@ -1,13 +1,13 @@
 //! `forgetShardSplit {migrationId}`: whoever began a split has done what follows from it (SV-CMD-3, SV-GC-1).
 
 use super::prelude::*;
-use super::{Splits, migration_id};
+use super::{TenantOperations, migration_id, when};
 use pando_workflows::shard_split;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let splits = Splits::of(server, &req)?;
+    let splits = TenantOperations::of(server, &req)?;
     let id = migration_id(&req)?;
-    let Some(instance) = splits.find(ctx, &id).await? else {
+    let Some(instance) = splits.find(ctx, shard_split::SERVICE, &id).await? else {
         let text = format!("shard split {id} is not known");
         return Err(Error::new(ErrorCode::NoSuchTenantMigration, text));
     };
@@ -19,8 +19,6 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
         instance.nudge();
     }
     // On a majority: only then it is known here.
-    if !ctx.interruptible(instance.when(shard_split::is_forgotten)).await? {
-        ctx.interruptible(instance.result()).await??;
-    }
+    when(ctx, &instance, shard_split::is_forgotten).await?;
     Ok(Reply::new())
 }

@@ -1,11 +1,11 @@
 //! `donorAbortMigration {migrationId}`: calls a migration off while that is possible.
 
 use super::prelude::*;
-use super::{Migrations, migration_id, not_known, when};
+use super::{TenantOperations, migration_id, not_known, when};
 use pando_workflows::donate_tenants;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let migrations = Migrations::of(server, &req)?;
+    let migrations = TenantOperations::of(server, &req)?;
     let id = migration_id(&req)?;
     let instance = migrations.donation(ctx, &id).await?.ok_or_else(|| not_known(&id))?;
     instance.abort(Error::new(ErrorCode::TenantMigrationAborted, "Aborted due to donorAbortMigration"));

@@ -1,11 +1,11 @@
 //! `donorForgetMigration {migrationId}`: whoever began a migration has done what follows from it. It answers when the recipient has heard so.
 
 use super::prelude::*;
-use super::{Migrations, migration_id, not_known, when};
+use super::{TenantOperations, migration_id, not_known, when};
 use pando_workflows::donate_tenants;
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let migrations = Migrations::of(server, &req)?;
+    let migrations = TenantOperations::of(server, &req)?;
     let id = migration_id(&req)?;
     let instance = migrations.donation(ctx, &id).await?.ok_or_else(|| not_known(&id))?;
     if donate_tenants::decided(&instance.state()).is_none() {

@@ -1,13 +1,13 @@
 //! `_recipientCommitMigration {migrationId}`: the donor has decided, on a majority of its set, that the tenants are this set's.
 
 use super::prelude::*;
-use super::{Migrations, check_is_over, when};
+use super::{TenantOperations, check_is_over, when};
 use pando_base::Uuid;
 use pando_command::request::missing;
 use pando_workflows::receive_tenants::{Progress, progress};
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let migrations = Migrations::of(server, &req)?;
+    let migrations = TenantOperations::of(server, &req)?;
     let id = id_of_donor(&req)?;
     let Some(instance) = migrations.reception(ctx, &id).await? else {
         // Nobody decides before a majority here has the document, and it is there until this set is told to forget. A donor's primary that has

@@ -3,11 +3,11 @@
 
 use super::prelude::*;
 use super::recipient_commit::id_of_donor;
-use super::{Migrations, check_is_over, when};
+use super::{TenantOperations, check_is_over, when};
 use pando_workflows::receive_tenants::{self, Progress, is_forgotten, progress};
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let migrations = Migrations::of(server, &req)?;
+    let migrations = TenantOperations::of(server, &req)?;
     let id = id_of_donor(&req)?;
     let aborted = match req.body.get("decision").and_then(|v| v.as_str()) {
         None | Some("committed") => false,
@@ -28,9 +28,8 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
             return Ok(Reply::new());
         }
         None => {
-            let state = receive_tenants::called_off(&id, &migrations.set);
-            let start = migrations.host.start(receive_tenants::SERVICE, &state);
-            ctx.interruptible(start).await??
+            let state = receive_tenants::called_off(&id, migrations.set());
+            migrations.start(ctx, receive_tenants::SERVICE, &state).await?
         }
     };
     migrations.tenants.receptions.tell(id, |told| {

@@ -2,7 +2,7 @@
 //! `shard merge` all that this one has. It begins, and is joined by whoever asks for the same: the answer says how far it is.
 
 use super::prelude::*;
-use super::{Migrations, when};
+use super::{TenantOperations, when};
 use crate::tenants::copy::PeerSet;
 use pando_base::{TenantId, Uuid};
 use pando_command::request::missing;
@@ -80,16 +80,17 @@ fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
 }
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let migrations = Migrations::of(server, &req)?;
+    let migrations = TenantOperations::of(server, &req)?;
     let args = parse(&req)?;
     let recipient = PeerSet::parse(args.recipient)?;
+    let connection = migrations.connection();
     let asked = Asked {
         id: args.id,
         tenant: args.tenant,
         recipient: args.recipient,
         recipient_set: &recipient.name,
-        donor: &migrations.connection,
-        donor_set: &migrations.set,
+        donor: &connection,
+        donor_set: migrations.set(),
     };
     let state = donate_tenants::begin(&asked);
     let there = migrations.donation(ctx, &args.id).await?;
@@ -97,8 +98,7 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
         // Otherwise it would be told by an operation that aborts.
         migrations.tenants.blockers.may_begin(&Operation::parse(Kind::Donor, &state)?)?;
     }
-    let start = migrations.host.start(donate_tenants::SERVICE, &state);
-    let instance = ctx.interruptible(start).await??;
+    let instance = migrations.start(ctx, donate_tenants::SERVICE, &state).await?;
     ctx.will_write();
     // On a majority: whoever is primary next goes on with it.
     when(ctx, &instance, donate_tenants::is_durable).await?;

@@ -2,7 +2,7 @@
 //! copied, or everything before a time of its log to be here. Answers `{reached}` after a while: who is told `false` asks again.
 
 use super::prelude::*;
-use super::{Migrations, when_soon};
+use super::{TenantOperations, when_soon};
 use crate::tenants::copy::PeerSet;
 use pando_base::{TenantId, Timestamp, Uuid};
 use pando_command::request::missing;
@@ -82,20 +82,17 @@ fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
 }
 
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    let migrations = Migrations::of(server, &req)?;
+    let migrations = TenantOperations::of(server, &req)?;
     let args = parse(&req)?;
-    if let Some(set) = args.set.filter(|set| *set != migrations.set) {
-        let text = format!("tenants were to go to the set {set}, and this is {}", migrations.set);
+    if let Some(set) = args.set.filter(|set| *set != migrations.set()) {
+        let text = format!("tenants were to go to the set {set}, and this is {}", migrations.set());
         return Err(Error::bad_value(text));
     }
-    let state = receive_tenants::begin(&args.id, &args.asked, &migrations.set);
+    let state = receive_tenants::begin(&args.id, &args.asked, migrations.set());
     let instance = match migrations.reception(ctx, &args.id).await? {
         // Called off: it stays so, whatever this one asks for.
         Some(there) if progress(&there.state()) == Progress::Aborted => there,
-        _ => {
-            let start = migrations.host.start(receive_tenants::SERVICE, &state);
-            ctx.interruptible(start).await??
-        }
+        _ => migrations.start(ctx, receive_tenants::SERVICE, &state).await?,
     };
     if let Some(upto) = args.upto {
         migrations.tenants.receptions.tell(args.id, |told| told.target = told.target.max(Some(upto)));
