@@ -1,7 +1,7 @@
 //! Change streams and what happens to a set: only what a majority has is shown, and any member goes on.
 
 use crate::sets::words::*;
-use pando_bson::{Binary, Bson, Document, doc};
+use pando_bson::{Bson, Document, doc};
 use pando_testserver::{Client, Set, run};
 
 fn watch(spec: Document) -> Document {
@@ -133,16 +133,9 @@ fn an_entry_with_two_large_documents_reaches_every_member() {
         update.push("writeConcern", doc! { "w": 3, "wtimeout": 60_000 });
         c.ok(update).await;
         // And as part of a transaction.
-        let within = |mut command: Document| {
-            let id = Bson::Binary(Binary { subtype: 4, bytes: vec![3; 16] });
-            command.push("lsid", doc! { "id": id });
-            command.push("txnNumber", 1_i64);
-            command.push("autocommit", false);
-            command
-        };
-        let update = doc! { "update": "c", "updates": [{ "q": {}, "u": { "f": large("z") } }], "startTransaction": true };
-        c.ok(within(update)).await;
-        let mut commit = within(doc! { "commitTransaction": 1, "$db": "admin" });
+        let update = doc! { "update": "c", "updates": [{ "q": {}, "u": { "f": large("z") } }] };
+        c.ok(within(update, 3, 1, true)).await;
+        let mut commit = within(doc! { "commitTransaction": 1, "$db": "admin" }, 3, 1, false);
         commit.push("writeConcern", doc! { "w": 3, "wtimeout": 60_000 });
         c.ok(commit).await;
         c.ok(insert(2, doc! { "w": 3, "wtimeout": 30_000 })).await;

@@ -168,10 +168,8 @@ fn a_rollback_is_told_once_and_what_is_prepared_again_behind_it() {
         .await;
         let own = doc! { "insert": "settings", "documents": [{ "_id": "x" }], "writeConcern": { "w": 1 }, "$db": "config" };
         c.ok(own).await;
-        let mut once = doc! { "insert": "lone", "documents": [{ "_id": 9 }], "writeConcern": { "w": 1 } };
-        once.push("lsid", doc! { "id": Bson::Binary(pando_bson::Binary { subtype: 4, bytes: vec![5; 16] }) });
-        once.push("txnNumber", 1i64);
-        c.ok(once).await;
+        let once = doc! { "insert": "lone", "documents": [{ "_id": 9 }], "writeConcern": { "w": 1 } };
+        c.ok(of_session(once, 5, 1)).await;
         c.admin(doc! { "replSetStepDown": 60, "secondaryCatchUpPeriodSecs": 0, "force": true }).await;
         set.until("a successor", async |set| {
             let stood = set.connect(rest[0]).await.run(doc! { "replSetStepUp": 1, "$db": "admin" }).await;

@@ -2,17 +2,11 @@
 
 use crate::sets::words::*;
 use pando_base::Timestamp;
-use pando_bson::{Binary, Bson, Document, doc};
+use pando_bson::{Bson, Document, doc};
 use pando_testserver::{Client, Set, is, pause, run, spawn};
 
-pub(crate) fn within(mut command: Document, session: u8, start: bool) -> Document {
-    command.push("lsid", doc! { "id": Bson::Binary(Binary { subtype: 4, bytes: vec![session; 16] }) });
-    command.push("txnNumber", 1i64);
-    command.push("autocommit", false);
-    if start {
-        command.push("startTransaction", true);
-    }
-    command
+pub(crate) fn within(command: Document, session: u8, start: bool) -> Document {
+    crate::sets::words::within(command, session, 1, start)
 }
 pub(crate) fn put(id: i32, n: i32) -> Document {
     doc! { "update": "c", "updates": [{ "q": { "_id": id }, "u": { "$set": { "n": n } } }] }

@@ -1,14 +1,11 @@
 //! A retried findAndModify returns what its first try returned, whoever answers it.
 
 use crate::sets::words::*;
-use pando_bson::{Binary, Bson, Document, doc};
+use pando_bson::{Bson, Document, doc};
 use pando_testserver::{Client, Set, is, run};
 
-fn retryable(mut command: Document, session: u8) -> Document {
-    let id = Bson::Binary(Binary { subtype: 4, bytes: vec![session; 16] });
-    command.push("lsid", doc! { "id": id });
-    command.push("txnNumber", 1i64);
-    command
+fn retryable(command: Document, session: u8) -> Document {
+    of_session(command, session, 1)
 }
 fn inc(id: i32, new: bool) -> Document {
     doc! { "findAndModify": "c", "query": { "_id": id }, "update": { "$inc": { "n": 1 } }, "new": new }

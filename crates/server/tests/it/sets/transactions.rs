@@ -7,15 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-fn within(mut command: Document, session: u8, number: i64, start: bool) -> Document {
-    command.push("lsid", doc! { "id": Bson::Binary(Binary { subtype: 4, bytes: vec![session; 16] }) });
-    command.push("txnNumber", number);
-    command.push("autocommit", false);
-    if start {
-        command.push("startTransaction", true);
-    }
-    command
-}
 fn bare(id: i32) -> Document {
     doc! { "insert": "c", "documents": [{ "_id": id }] }
 }
@@ -348,7 +339,7 @@ fn sessions_are_recorded_for_the_whole_set_and_end_there() {
         let set = Set::of(3).await;
         let p = set.primary().await;
         let s = set.secondaries().await;
-        let lsid = |n: u8| doc! { "id": Bson::Binary(Binary { subtype: 4, bytes: vec![n; 16] }) };
+        let lsid = |n: u8| doc! { "id": uuid(n) };
         let mut c = set.connect(p).await;
         c.ok(insert(0, majority())).await;
         let recorded = async |set: &Set| {

@@ -1,6 +1,6 @@
 //! What the tests of sets say often.
 
-use pando_bson::{Bson, Document, doc};
+use pando_bson::{Binary, Bson, Document, doc};
 use pando_testserver::{Client, Set, is};
 
 pub(crate) fn code(reply: &Document) -> i64 {
@@ -29,6 +29,29 @@ pub(crate) fn insert(id: i32, concern: Document) -> Document {
 }
 pub(crate) fn majority() -> Document {
     doc! { "w": "majority", "wtimeout": 30_000 }
+}
+/// A UUID that is known by one number.
+pub(crate) fn uuid(n: u8) -> Bson {
+    Bson::Binary(Binary { subtype: 4, bytes: vec![n; 16] })
+}
+/// A retryable command.
+pub(crate) fn of_session(mut command: Document, session: u8, number: i64) -> Document {
+    command.push("lsid", doc! { "id": uuid(session) });
+    command.push("txnNumber", number);
+    command
+}
+/// A command of a transaction; `start`: the first one.
+pub(crate) fn within(command: Document, session: u8, number: i64, start: bool) -> Document {
+    let mut command = of_session(command, session, number);
+    command.push("autocommit", false);
+    if start {
+        command.push("startTransaction", true);
+    }
+    command
+}
+pub(crate) fn commit(session: u8, number: i64) -> Document {
+    let commit = doc! { "commitTransaction": 1, "writeConcern": majority(), "$db": "admin" };
+    within(commit, session, number, false)
 }
 pub(crate) async fn count(c: &mut Client) -> i64 {
     number(&c.run(anywhere(doc! { "count": "c" })).await, "n")

@@ -179,32 +179,18 @@ fn transactions_of_blocked_tenants_wait_when_they_commit() {
         let mut c = d.client().await;
         c.ok(put("acme_db", 1)).await;
         c.ok(put("other_db", 1)).await;
-        let within = |db: &str, number: i64, first: bool| {
-            let mut insert = doc! { "insert": "c", "documents": [{ "_id": 100 }], "$db": db };
-            insert.push("lsid", doc! { "id": uuid(number as u8 + 50) });
-            insert.push("txnNumber", Bson::Int64(number));
-            insert.push("autocommit", false);
-            if first {
-                insert.push("startTransaction", true);
-            }
-            insert
+        let begin = |db: &str, session: u8| {
+            let insert = doc! { "insert": "c", "documents": [{ "_id": 100 }], "$db": db };
+            within(insert, session, 1, true)
         };
-        let commit = |number: i64| {
-            let mut commit = doc! { "commitTransaction": 1, "$db": "admin" };
-            commit.push("lsid", doc! { "id": uuid(number as u8 + 50) });
-            commit.push("txnNumber", Bson::Int64(number));
-            commit.push("autocommit", false);
-            commit.push("writeConcern", majority());
-            commit
-        };
-        c.ok(within("acme_db", 1, true)).await;
-        c.ok(within("other_db", 2, true)).await;
+        c.ok(begin("acme_db", 51)).await;
+        c.ok(begin("other_db", 52)).await;
         let (p, task) = d.held(DECIDED).await;
         let waits = {
-            let (mut c, command) = (d.client().await, commit(1));
+            let (mut c, command) = (d.client().await, commit(51, 1));
             spawn(async move { c.run(command).await })
         };
-        c.ok(commit(2)).await;
+        c.ok(commit(52, 1)).await;
         pause(50).await;
         assert!(!waits.is_finished());
         d.go_on(p).await;

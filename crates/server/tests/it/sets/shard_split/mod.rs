@@ -8,7 +8,7 @@ mod failures;
 mod moves;
 
 use crate::sets::words::*;
-use pando_bson::{Binary, Bson, Document, doc};
+use pando_bson::{Bson, Document, doc};
 use pando_server::Config;
 use pando_testserver::{Client, JoinHandle, Set, is, pause, spawn};
 
@@ -23,10 +23,6 @@ fn nameless(c: &mut Config) {
 /// Six members: 0 to 2 stay, 3 to 5 may leave.
 pub(super) struct Donor {
     pub(super) set: Set,
-}
-
-pub(super) fn uuid(n: u8) -> Bson {
-    Bson::Binary(Binary { subtype: 4, bytes: vec![n; 16] })
 }
 
 impl Donor {

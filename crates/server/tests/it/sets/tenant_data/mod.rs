@@ -7,7 +7,7 @@ mod snapshot;
 
 use crate::sets::words::*;
 use pando_base::Timestamp;
-use pando_bson::{Binary, Bson, Document, doc};
+use pando_bson::{Bson, Document, doc};
 use pando_server::Config;
 use pando_testserver::{Client, Set, is, pause};
 
@@ -18,10 +18,6 @@ fn nameless(c: &mut Config) {
     // What expires goes on the donor only, and is told: here by no blocker but by this.
     c.params.set_at_startup("ttlMonitorEnabled", "0").expect("a known parameter");
     c.params.set_at_startup("ttlMonitorSleepSecs", "1").expect("a known parameter");
-}
-
-fn uuid(n: u8) -> Bson {
-    Bson::Binary(Binary { subtype: 4, bytes: vec![n; 16] })
 }
 
 async fn set_of(n: usize, name: &str) -> Set {
@@ -143,26 +139,4 @@ async fn of_tenant(c: &mut Client) -> Vec<Document> {
         all.push(hash);
     }
     all
-}
-
-fn of_session(mut command: Document, session: u8, number: i64) -> Document {
-    command.push("lsid", doc! { "id": uuid(session) });
-    command.push("txnNumber", number);
-    command
-}
-fn within(command: Document, session: u8, number: i64, start: bool) -> Document {
-    let mut command = of_session(command, session, number);
-    command.push("autocommit", false);
-    if start {
-        command.push("startTransaction", true);
-    }
-    command
-}
-fn commit(session: u8, number: i64) -> Document {
-    within(
-        doc! { "commitTransaction": 1, "$db": "admin", "writeConcern": majority() },
-        session,
-        number,
-        false,
-    )
 }

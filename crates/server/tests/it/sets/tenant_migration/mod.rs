@@ -8,7 +8,7 @@ mod moves;
 mod streams;
 
 use crate::sets::words::*;
-use pando_bson::{Binary, Bson, Document, doc};
+use pando_bson::{Bson, Document, doc};
 use pando_server::Config;
 use pando_testserver::{Client, Set, is, pause};
 
@@ -28,9 +28,6 @@ pub(super) struct Two {
     pub(super) set: Set,
 }
 
-pub(super) fn uuid(n: u8) -> Bson {
-    Bson::Binary(Binary { subtype: 4, bytes: vec![n; 16] })
-}
 
 impl Two {
     pub(super) async fn start() -> Two {

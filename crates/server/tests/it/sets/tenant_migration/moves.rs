@@ -118,32 +118,24 @@ fn what_a_session_has_done_is_not_done_again_at_the_new_owner() {
         let two = Two::start().await;
         let mut c = two.client(DONOR).await;
         c.ok(put("acme_db", 1)).await;
-        let lsid = doc! { "id": Bson::Binary(Binary { subtype: 4, bytes: vec![7; 16] }) };
-        let mut inc = doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "n": 1 } } }] };
-        inc.push("lsid", lsid);
-        inc.push("txnNumber", 5i64);
-        inc.push("writeConcern", majority());
-        inc.push("$db", "acme_db");
-        c.ok(inc.clone()).await;
-        let lsid = doc! { "id": Bson::Binary(Binary { subtype: 4, bytes: vec![8; 16] }) };
-        let of_txn = |mut d: Document, db: &str| {
-            d.push("lsid", lsid.clone());
-            d.push("txnNumber", 6i64);
-            d.push("autocommit", false);
-            d.push("$db", db);
-            d
+        let inc = |field: &str| {
+            let mut by = Document::new();
+            by.push(field, 1);
+            let updates = vec![Bson::from(doc! { "q": { "_id": 1 }, "u": { "$inc": by } })];
+            let mut update = doc! { "update": "c", "$db": "acme_db" };
+            update.push("updates", updates);
+            update
         };
-        let mut first =
-            doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "m": 1 } } }] };
-        first.push("startTransaction", true);
-        c.ok(of_txn(first, "acme_db")).await;
-        let commit = of_txn(doc! { "commitTransaction": 1, "writeConcern": majority() }, "admin");
-        c.ok(commit.clone()).await;
+        let mut once = of_session(inc("n"), 7, 5);
+        once.push("writeConcern", majority());
+        c.ok(once.clone()).await;
+        c.ok(within(inc("m"), 8, 6, true)).await;
+        c.ok(commit(8, 6)).await;
         two.moved(1, "acme").await;
         let mut there = two.client(RECIPIENT).await;
-        let again = there.ok(inc).await;
+        let again = there.ok(once).await;
         assert_eq!(number(&again, "n"), 1);
-        there.ok(commit).await;
+        there.ok(commit(8, 6)).await;
         let found = there.all(look("acme_db")).await;
         assert_eq!((number(&found[0], "n"), number(&found[0], "m")), (1, 1), "{found:?}");
         two.done().await;
