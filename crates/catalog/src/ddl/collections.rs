@@ -323,17 +323,18 @@ impl Catalog {
         unit.commit()
     }
 
-    /// Drops collections marked `temp`, as a start does.
+    /// Drops collections marked `temp`, as a start does. One that cannot go keeps none of the others; the first error is told.
     pub async fn drop_temp_collections(&self) -> Result<usize> {
         let temp: Vec<Namespace> =
             self.snapshot().all_collections().filter(|c| c.options.temp).map(|c| c.ns.clone()).collect();
+        let mut first = Ok(temp.len());
         for ns in &temp {
             match self.drop_collection(ns).await {
-                Err(e) if e.code != ErrorCode::NamespaceNotFound => return Err(e),
+                Err(e) if e.code != ErrorCode::NamespaceNotFound => first = first.and(Err(e)),
                 _ => {}
             }
         }
-        Ok(temp.len())
+        first
     }
 
     /// Empties a collection by deleting its documents one unit after another (for commands that truncate).

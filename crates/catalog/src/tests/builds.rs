@@ -371,3 +371,34 @@ fn a_build_with_the_name_of_a_dropped_index_is_unfinished_behind_a_replay() {
         finish(&w);
     }
 }
+
+/// The primary that has begun it is none any more, and who goes on carries the same entry out again.
+#[test]
+fn an_index_that_another_set_has_told_is_ready_behind_an_earlier_attempt() {
+    let (a, w) = (World::new(), World::new());
+    a.insert("db.c", (0..100).map(|i| doc! { "_id": i, "a": i % 7 }).collect());
+    a.index("db.c", doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap();
+    let uuid = a.catalog.lookup(&ns("db.c")).unwrap().uuid;
+    w.run(w.catalog.create_as(&ns("db.c"), Default::default(), uuid)).unwrap();
+    w.insert("db.c", (0..3000).map(|i| doc! { "_id": i, "a": i % 7 }).collect());
+    {
+        let mut build = pin!(begun(&w));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(build.as_mut().poll(&mut cx).is_pending());
+    }
+    let w = w.reopen();
+    assert_eq!(w.catalog.lookup(&ns("db.c")).unwrap().building_indexes().len(), 1);
+    let mut log = a.catalog.storage().log().read(std::ops::Bound::Unbounded, false);
+    let mut told = 0;
+    while let Some((_, entry)) = log.next().unwrap() {
+        let view = EntryView::parse(RawDoc::trusted(&entry)).unwrap();
+        if view.command().is_some_and(|c| c.name() == "commitIndexBuild") {
+            w.run(w.catalog.of_other_set().define_as_told(&view, &Uninterrupted)).unwrap();
+            told += 1;
+        }
+    }
+    assert_eq!(told, 1);
+    let coll = w.catalog.lookup(&ns("db.c")).unwrap();
+    assert!(coll.index("a_1").is_some_and(|i| i.is_ready()));
+    assert_eq!(w.ids_by_index("db.c", "a_1").len(), 3000);
+}

@@ -1,6 +1,9 @@
 //! Drops in two phases (R-DROP-1): out of sight at once, off the disk when no rollback can reach the drop.
+use crate::observer::{Defined, OpObserver};
+use crate::schema::options::CollectionOptions;
 use crate::testing::{World, ns};
-use pando_base::{Error, ErrorCode, Namespace};
+use crate::write::unit::WriteUnit;
+use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_bson::doc;
 use pando_storage::Backend;
 
@@ -120,4 +123,32 @@ fn nothing_can_be_created_in_a_database_that_is_being_dropped() {
     w.run(dropping.collections()).unwrap();
     drop(dropping);
     w.create("db.z", doc! {}).unwrap();
+}
+
+/// Lets nobody drop anything of one database.
+struct Keeps(&'static str);
+
+impl OpObserver for Keeps {
+    fn defined(&self, _: &mut WriteUnit, event: &Defined<'_>) -> Result<()> {
+        match event {
+            Defined::Dropped { coll, .. } if coll.ns.db() == self.0 => {
+                Err(Error::new(ErrorCode::TenantMigrationConflict, "it waits for a decision"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn a_temporary_collection_that_cannot_go_keeps_none_of_the_others() {
+    let w = World::new();
+    for name in ["a.tmp", "b.tmp", "c.tmp"] {
+        let options = CollectionOptions { temp: true, ..CollectionOptions::default() };
+        w.run(w.catalog.create_collection(&ns(name), options)).unwrap();
+    }
+    w.catalog.add_observer(std::sync::Arc::new(Keeps("a")));
+    let told = w.run(w.catalog.drop_temp_collections()).unwrap_err();
+    assert_eq!(told.code, ErrorCode::TenantMigrationConflict);
+    let there = |name: &str| w.catalog.lookup(&ns(name)).is_some();
+    assert!(there("a.tmp") && !there("b.tmp") && !there("c.tmp"));
 }

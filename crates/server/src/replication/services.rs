@@ -238,7 +238,8 @@ impl ReplicaSetAware for Housekeeping {
         let Some(roles) = self.0.upgrade() else { return };
         roles.env.clone().spawn("step-up", async move {
             let done = async {
-                roles.maintenance.drop_temp_collections().await?;
+                // Those of a tenant that is blocked stay, and nothing else waits for them.
+                let dropped = roles.maintenance.drop_temp_collections().await;
                 roles.settings.write_feature_version().await?;
                 roles.index_builds.make_entries().await?;
                 roles.maintenance.resume_builds().await?;
@@ -246,10 +247,10 @@ impl ReplicaSetAware for Housekeeping {
                 if let Some(tenants) = &roles.tenants {
                     tenants.remove_those_of_donor().await?;
                 }
-                match &roles.config_server {
-                    Some(config_server) => config_server.step_up().await,
-                    None => Ok(()),
+                if let Some(config_server) = &roles.config_server {
+                    config_server.step_up().await?;
                 }
+                dropped.map(drop)
             };
             // Whoever steps down meanwhile leaves it to the next primary.
             if let Err(e) = done.await {

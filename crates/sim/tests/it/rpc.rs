@@ -233,6 +233,48 @@ fn who_gives_up_waiting_makes_way_for_the_next() {
     world.sim.block_on(process, PATIENCE, work).unwrap();
 }
 
+/// It says so on every connection that it has, and whoever is at its address next knows none of them.
+#[test]
+fn connections_to_a_process_that_shuts_down_are_given_up() {
+    let (world, node, env, process) = up(9);
+    let addr = node.addr();
+    let pool = Pool::new(env, Options::default());
+    let server = node.server().unwrap().clone();
+    let fail_once = move |code: i32| {
+        let data = doc! { "failCommands": ["insert"], "errorCode": code, "failInternalCommands": true };
+        let mut mode = doc! { "mode": { "times": 1 } };
+        mode.push("data", data);
+        server.instance.fail_points.configure("failCommand", &mode.to_raw()).unwrap();
+    };
+    let work = async move {
+        let insert = doc! { "insert": "c", "documents": [{ "a": 1 }], "$db": "d" }.to_raw();
+        let idle = async || {
+            let both = (pool.take(&addr, LIMIT).await.unwrap(), pool.take(&addr, LIMIT).await.unwrap());
+            drop(both);
+            assert_eq!(of(&pool).available, 2);
+        };
+        for (code, left) in [(91, 0), (11600, 0), (10107, 2), (262, 2)] {
+            idle().await;
+            fail_once(code);
+            let told = pool.call(&addr, &insert, Retry::Never, LIMIT).await.unwrap_err();
+            assert_eq!((told.kind, told.code().0), (Kind::Command, code));
+            let now = of(&pool);
+            assert_eq!((now.available, now.in_use), (left, 0), "behind {code}");
+            // By whoever holds a connection for more than one call, too: the others stay idle, that one does not come back.
+            idle().await;
+            fail_once(code);
+            let mut lease = pool.take(&addr, LIMIT).await.unwrap();
+            assert_eq!(lease.call(&insert, LIMIT).await.unwrap_err().code().0, code);
+            assert_eq!(lease.is_usable(), left > 0, "behind {code}");
+            drop(lease);
+            assert_eq!(of(&pool).available, 1 + left / 2, "behind {code}");
+        }
+        // The next process is called on new ones.
+        pool.call(&addr, &insert, Retry::NotIdempotent, LIMIT).await.unwrap();
+    };
+    world.sim.block_on(process, PATIENCE, work).unwrap();
+}
+
 /// What a peer has said of its clock.
 #[derive(Default)]
 struct Heard(Mutex<Vec<DocBuf>>);
