@@ -191,6 +191,20 @@ fn a_transaction_of_many_entries_comes_in_parts_and_each_of_them_once() {
     });
 }
 
+/// As if so much of the transaction at `of` had been carried out.
+async fn note_part(pair: &Pair, upto: Timestamp, of: Timestamp) -> Document {
+    let mut noted = doc! { "_id": uuid(9), "upto": upto };
+    noted.push("part", doc! { "of": of, "told": 3 });
+    noted.push("number", 1i64);
+    let mut insert = doc! { "insert": "tenantMigrationProgress", "$db": "config" };
+    insert.push("documents", vec![Bson::from(noted.clone())]);
+    pair.to().await.ok(insert).await;
+    noted
+}
+async fn noted(pair: &Pair) -> Vec<Document> {
+    pair.to().await.all(doc! { "find": "tenantMigrationProgress", "$db": "config" }).await
+}
+
 #[test]
 fn the_rest_of_another_transaction_is_none() {
     run(async {
@@ -200,15 +214,28 @@ fn the_rest_of_another_transaction_is_none() {
         let start = pair.copy().await;
         c.ok(doc! { "insert": "c", "documents": [{ "_id": 1 }], "$db": "a_db" }).await;
         pair.now().await;
-        let mut noted = doc! { "_id": uuid(9), "upto": start };
-        noted.push("part", doc! { "of": Timestamp::new(1, 1), "told": 3 });
-        noted.push("number", 1i64);
-        let mut insert = doc! { "insert": "tenantMigrationProgress", "$db": "config" };
-        insert.push("documents", vec![Bson::from(noted)]);
-        let mut to = pair.to().await;
-        to.ok(insert).await;
-        assert_eq!(code(&to.run(pair.follow(start)).await), 96);
-        assert!(to.all(doc! { "find": "c", "$db": "a_db" }).await.is_empty());
+        note_part(&pair, start, Timestamp::new(1, 1)).await;
+        assert_eq!(code(&pair.to().await.run(pair.follow(start)).await), 96);
+        assert!(pair.to().await.all(doc! { "find": "c", "$db": "a_db" }).await.is_empty());
+        pair.done().await;
+    });
+}
+
+/// Whoever is the donor's primary now tells of what its majority has, for all that it knows: the rest of a transaction may come later.
+#[test]
+fn a_part_is_not_the_whole_where_the_rest_is_not_told_yet() {
+    run(async {
+        let pair = Pair::of(1, 1).await;
+        pair.from().await.ok(doc! { "create": "c", "$db": "a_db" }).await;
+        let start = pair.copy().await;
+        let last = pair.now().await;
+        let later = Timestamp::new(last.secs() + 1000, 1);
+        let before = note_part(&pair, last, later).await;
+        assert!(pair.now().await > last);
+        for start in [start, last] {
+            assert_eq!(time(&pair.to().await.ok(pair.follow(start)).await, "at"), last);
+            assert_eq!(noted(&pair).await, [before.clone()]);
+        }
         pair.done().await;
     });
 }
