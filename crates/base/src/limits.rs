@@ -360,6 +360,8 @@ pub const CLONE_FIRST_BATCH_DOCS: i32 = 1_000;
 pub const CLONE_BULK_DOCS_MIN: u64 = 1_000;
 /// Tenths of a second that an interrupted `createIndexes` waits for its build to be taken back before it says so.
 pub const INDEX_BUILD_ABORT_WAITS: usize = 10;
+/// Tasks of a collection's index builds that end without a word to the log, where builds are given up, before that is told as an error.
+pub const INDEX_BUILD_GIVEN_UP_TRIES: usize = 3;
 /// Documents copied in one storage unit.
 pub const CLONE_UNIT_DOCS_MAX: usize = 256;
 /// Bytes of log entries that an initial sync reads back at once to apply them.

@@ -273,9 +273,13 @@ impl Catalog {
     /// works on, because a task ended without a word, or because this node leads and has not taken them up yet.
     pub async fn abort_builds(&self, ns: &Namespace, why: &str) -> Result<()> {
         let Some(coll) = self.lookup(ns) else { return Ok(()) };
+        let mut tries = limits::INDEX_BUILD_GIVEN_UP_TRIES;
         loop {
             for job in self.0.builds.of(coll.uuid) {
-                self.give_up(&job, why).await?;
+                match self.give_up(&job, why).await? {
+                    Some(e) if tries == 0 => return Err(e),
+                    left => tries -= usize::from(left.is_some()),
+                }
             }
             let Some(now) = self.lookup_uuid(coll.uuid) else { return Ok(()) };
             if now.building_indexes().is_empty() {
@@ -291,16 +295,14 @@ impl Catalog {
             false => Err(Error::new(ErrorCode::NotWritablePrimary, "not primary")),
         }
     }
-    async fn give_up(&self, job: &Job, why: &str) -> Result<()> {
+    /// Returns why its task has ended without a word, if it has: its indexes are there still.
+    async fn give_up(&self, job: &Job, why: &str) -> Result<Option<Error>> {
         self.wish_away(job, aborted(why));
         loop {
             let seen = job.changed.version();
             if let Some(outcome) = job.outcome() {
-                // Its own caller reports the error; unless its indexes are there still.
-                return match outcome {
-                    Err(e) if self.is_unfinished(job.uuid) => self.check_leads().and(Err(e)),
-                    _ => Ok(()),
-                };
+                // Its own caller reports the error.
+                return Ok(outcome.err().filter(|_| self.is_unfinished(job.uuid)));
             }
             // Who may not wish it away any more has to ask the next primary.
             if !self.gate().is_open() || !job.is_unwanted() {
