@@ -190,3 +190,62 @@ fn a_split_that_takes_too_long_is_called_off() {
         d.done().await;
     });
 }
+
+/// The primary was started again amid a build, and finds it in its log behind an index that had the same name, and was dropped.
+#[test]
+fn a_build_that_a_primary_has_found_in_its_log_is_given_up() {
+    run(async {
+        let mut d = Donor::start().await;
+        let p = d.primary().await;
+        let mut c = d.client().await;
+        c.ok(put("acme_db", 1)).await;
+        let index =
+            doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a" }], "$db": "acme_db" };
+        c.ok(index.clone()).await;
+        c.ok(doc! { "dropIndexes": "c", "index": "a", "$db": "acme_db" }).await;
+        for i in 0..6 {
+            d.set.fail_point(i, "hangAfterStartingIndexBuild", true).await;
+        }
+        let build = {
+            let mut c = d.set.connect(p).await;
+            spawn(async move { c.try_run(index).await })
+        };
+        let of_build = |command: &str| {
+            let mut filter = doc! { "op": "c", "ns": "acme_db.$cmd" };
+            filter.push(format!("o.{command}"), "c");
+            let mut find = anywhere(doc! { "find": "oplog.rs", "$db": "local" });
+            find.push("filter", filter);
+            find
+        };
+        while c.all(of_build("startIndexBuild")).await.len() < 2 {
+            pause(20).await;
+        }
+        c.ok(put("other_db", 1)).await;
+        d.set.kill(p).await;
+        let _ = build.await;
+        d.set.restart(p).await;
+        d.set
+            .until("the same primary", async |set| {
+                let up = doc! { "replSetStepUp": 1, "$db": "admin" };
+                is(&set.hello(p).await, "isWritablePrimary") || is(&set.connect(p).await.run(up).await, "ok")
+            })
+            .await;
+        assert_eq!(d.primary().await, p);
+        // Whoever has begun it holds it up no more; it could have been finished.
+        let reply = d.split(1, &["acme"]).await;
+        assert_eq!(reply.get("state"), Some(&"committed".into()), "{reply:?}");
+        let mut c = d.set.connect(p).await;
+        let block = d.state(p, 1).await.and_then(|d| d.get("blockTimestamp").cloned()).expect("it has blocked");
+        let ends = c.all(of_build("abortIndexBuild")).await;
+        let at = ends.first().and_then(|e| e.get("ts").cloned()).expect("the build is given up");
+        let time = |at: &Bson| match at {
+            Bson::Timestamp(at) => *at,
+            other => panic!("no time: {other:?}"),
+        };
+        assert!(time(&at) < time(&block), "behind blockTimestamp: {ends:?}");
+        for i in (0..6).filter(|i| *i != p) {
+            d.set.fail_point(i, "hangAfterStartingIndexBuild", false).await;
+        }
+        d.done().await;
+    });
+}
