@@ -78,7 +78,9 @@ impl Progress {
             |doc: &DocBuf| matches!(doc.get("_id"), Some(Value::Binary { bytes, .. }) if bytes == id.0);
         let was = all.into_iter().find(is_it);
         let noted = was.as_deref().and_then(|doc| Some(Place { upto: upto_of(doc)?, part: part_of(doc) }));
-        let at = noted.filter(|noted| noted.upto >= start).unwrap_or(Place { upto: start, part: None });
+        // The rest of a transaction comes first in any case.
+        let noted = noted.filter(|noted| noted.upto >= start || noted.part.is_some());
+        let at = noted.unwrap_or(Place { upto: start, part: None });
         let number = was.as_ref().and_then(|doc| doc.get("number")?.as_i64()).unwrap_or(0);
         Ok(Progress { id, was, at, number })
     }
