@@ -438,7 +438,8 @@ impl Catalog {
         let at_work = self.at_work();
         let idle = |i: &Arc<Index>| i.building.as_ref().is_some_and(|b| !at_work.contains(&b.uuid));
         let is_idle = |c: &&Arc<Collection>| c.building_indexes().iter().any(idle);
-        let colls: Vec<Arc<Collection>> = self.snapshot().all_collections().filter(is_idle).cloned().collect();
+        let colls: Vec<Arc<Collection>> =
+            self.snapshot().all_collections().filter(is_idle).cloned().collect();
         let mut n = 0;
         for coll in colls {
             n += self.take_up(&coll).await?;

@@ -37,7 +37,8 @@ impl Place {
     pub(super) fn check_goes_on_with(&self, ts: Timestamp) -> Result<()> {
         match self.part {
             Some(part) if part.of != ts => {
-                let text = format!("the rest of the transaction at {} is missing, the donor told {ts}", part.of);
+                let text =
+                    format!("the rest of the transaction at {} is missing, the donor told {ts}", part.of);
                 Err(Error::new(ErrorCode::OperationFailed, text))
             }
             _ => Ok(()),

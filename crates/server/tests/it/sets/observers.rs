@@ -3,7 +3,7 @@
 use crate::sets::prepared::{abort, commit, prepare, prepared_at, put, within};
 use crate::sets::words::*;
 use pando_access::observer::{OpObserver, Origin, RolledBack, TxnAborted, TxnCommitted, TxnPrepared};
-use pando_bson::{Bson, doc};
+use pando_bson::doc;
 use pando_testserver::{Set, is, run};
 use std::sync::{Arc, Mutex};
 

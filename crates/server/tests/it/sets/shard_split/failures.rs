@@ -235,7 +235,8 @@ fn a_build_that_a_primary_has_found_in_its_log_is_given_up() {
         let reply = d.split(1, &["acme"]).await;
         assert_eq!(reply.get("state"), Some(&"committed".into()), "{reply:?}");
         let mut c = d.set.connect(p).await;
-        let block = d.state(p, 1).await.and_then(|d| d.get("blockTimestamp").cloned()).expect("it has blocked");
+        let block =
+            d.state(p, 1).await.and_then(|d| d.get("blockTimestamp").cloned()).expect("it has blocked");
         let ends = c.all(of_build("abortIndexBuild")).await;
         let at = ends.first().and_then(|e| e.get("ts").cloned()).expect("the build is given up");
         let time = |at: &Bson| match at {

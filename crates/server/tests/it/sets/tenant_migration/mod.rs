@@ -28,7 +28,6 @@ pub(super) struct Two {
     pub(super) set: Set,
 }
 
-
 impl Two {
     pub(super) async fn start() -> Two {
         let set = Set::started_with(2 * EACH, serverless).await;
