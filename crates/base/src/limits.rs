@@ -3,6 +3,7 @@
 //! A queue, batch, depth, cache or timeout elsewhere takes its number from here. Some subjects have files of their own.
 
 mod chunks;
+mod index_builds;
 mod migrations;
 mod replies;
 mod router;
@@ -11,6 +12,7 @@ mod shard_split;
 mod tenant_data;
 
 pub use chunks::*;
+pub use index_builds::*;
 pub use migrations::*;
 pub use replies::*;
 pub use router::*;
@@ -212,25 +214,6 @@ pub const VIEW_DEPTH_MAX: usize = 20;
 pub const VIEW_PIPELINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Waits that know no other way look this often whether their operation is to stop: nobody notices a tenth of a second.
 pub const INTERRUPT_CHECK_MS: u64 = 100;
-/// Keys sorted in memory by one index build before it spills: MongoDB's `maxIndexBuildMemoryUsageMegabytes`.
-pub const INDEX_BUILD_MEMORY_BYTES: usize = 200 * 1024 * 1024;
-/// Documents handled by a background index build between two yields: about a millisecond.
-pub const INDEX_BUILD_STEP_DOCS: usize = 1000;
-/// Bytes of documents, or of index entries, that it handles at most between two yields.
-pub const INDEX_BUILD_STEP_BYTES: usize = 1024 * 1024;
-/// A build that has its part and waits for the decision looks this often what writers have left: the less is to do when the
-/// decision comes, with everybody waiting.
-pub const INDEX_BUILD_DRAIN_MS: u64 = 100;
-/// A vote for an index build that the primary did not take is sent again after so long.
-pub const INDEX_BUILD_VOTE_RETRY_MS: u64 = 500;
-/// A vote waits so long for its majority: a primary that does not answer is asked again.
-pub const INDEX_BUILD_VOTE_MS_MAX: u64 = 30_000;
-/// What index builds wait for is looked at this often even if nothing is heard of it.
-pub const INDEX_BUILDS_LOOK_MS: u64 = 5_000;
-/// Bytes of documents that an applied index is built over in one storage unit.
-pub const INDEX_BUILD_IN_PLACE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Duplicate keys a unique index build remembers before it gives up at once.
-pub const INDEX_BUILD_DUPLICATES_MAX: usize = 1000;
 /// Expired documents deleted by one storage unit of the TTL sweeper.
 pub const TTL_UNIT_DOCS: usize = 100;
 /// Indexes of one collection, `_id_` included, MongoDB's bound (one more gives code 67).
@@ -358,10 +341,6 @@ pub const INITIAL_SYNC_PAUSE_MS: u64 = 1_000;
 pub const CLONE_FIRST_BATCH_DOCS: i32 = 1_000;
 /// A collection of so many documents is copied straight into tables; for a smaller one that would cost more syncs than it saves.
 pub const CLONE_BULK_DOCS_MIN: u64 = 1_000;
-/// Tenths of a second that an interrupted `createIndexes` waits for its build to be taken back before it says so.
-pub const INDEX_BUILD_ABORT_WAITS: usize = 10;
-/// Tasks of a collection's index builds that end without a word to the log, where builds are given up, before that is told as an error.
-pub const INDEX_BUILD_GIVEN_UP_TRIES: usize = 3;
 /// Documents copied in one storage unit.
 pub const CLONE_UNIT_DOCS_MAX: usize = 256;
 /// Bytes of log entries that an initial sync reads back at once to apply them.
