@@ -505,7 +505,7 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("pando-lsm-readers-{}", std::process::id()));
         let opts = Options { backend: Backend::Lsm, ..Options::default() };
         let kv = LsmKv::open(&dir, &opts, |_| true).unwrap();
-        let row = (Slice::from(row::key(7, b"a")), Some(row::value(1, Some(&Bytes::from(&b"there"[..])))));
+        let row = (row::key(7, b"a"), Some(row::value(1, Some(&Bytes::from(&b"there"[..])))));
         kv.write_run(Tree::Indexes, &mut [Ok(row)].into_iter()).unwrap();
 
         let (told, read) = mpsc::channel();

@@ -234,7 +234,7 @@ fn a_part_is_not_the_whole_where_the_rest_is_not_told_yet() {
         assert!(pair.now().await > last);
         for start in [start, last] {
             assert_eq!(time(&pair.to().await.ok(pair.follow(start)).await, "at"), last);
-            assert_eq!(noted(&pair).await, [before.clone()]);
+            assert_eq!(noted(&pair).await, std::slice::from_ref(&before));
         }
         pair.done().await;
     });
