@@ -3,7 +3,7 @@
 
     cargo build -p pandod -p pando-checkers && pip install pymongo
     migrations.py PANDOD [-n ROUNDS] [--seed S] [--checker target/debug/check-history] [--kills] [--port P] [--first ROUND]
-                  [--set NAME=VALUE ...] [--json FILE] [--dir D]
+                  [--set NAME=VALUE ...] [--json FILE] [--dir D] [--merges]
 
 Each round is two sets of three with --serverless, the first of which has 100 tenants. Up to 20 of them go to the other set, by a migration each
 (`donorStartMigration`), one after the other and several at a time. Some are called off (`donorAbortMigration`), and most of those go later; some
@@ -13,6 +13,9 @@ member of the set that a tenant leaves for data by reads that wait for nothing, 
 be refused or kept waiting, and must not be told what was before, or a part. They write there, too: into documents that must not be there yet.
 With --kills members of both sets are killed and started again or stand still for a while, at random moments, several in a round. In some of
 these rounds tenants may be blocked for five seconds at most, so migrations are aborted by that as well; they are tried again.
+
+With --merges a part of the tenants is at the second set from the beginning, and all others go there in one merge (protocol `shard merge`), called off or
+not, and after it all of them may go to the first set in another one. What is no tenant's stays at both sets.
 
 At the end every migration is decided and forgotten, no member knows of any, and every acknowledged write is there once, at its tenant's owner;
 nothing of a tenant is on any member of the other set; the giver's log has nothing of a moved tenant behind `blockTimestamp`; lists
@@ -29,7 +32,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from splitting import rounds, servers, splitter  # noqa: E402
 from splitting.rounds import BEHIND_S  # noqa: E402
 from splitting.servers import DONOR, RECIPIENT, other  # noqa: E402
-from migrating import migration, users, verdict  # noqa: E402
+from migrating import merging, migration, users, verdict  # noqa: E402
 
 MOST, MOVED_S, FORGOTTEN_S = 20, 90, 30
 # Migrations of a round begin within this time.
@@ -45,6 +48,8 @@ MAY_ABORT = {50, 262, 133}
 
 
 class Round(rounds.Round):
+    users_of_round, verdict_of_round = users.MigrationUsers, verdict.Verdict
+
     def __init__(self, run, n):
         super().__init__(run, n, self.two)
         self.kills = splitter.Kills(self.six, self.rng, self.tell)
@@ -63,7 +68,7 @@ class Round(rounds.Round):
         return self.documents.get(tenant, self.a.documents)
 
     def begin(self):
-        self.users = users.MigrationUsers(self.six, self.home, f"{self.a.seed} {self.n}", self.moving, self.staying, self.documents_of)
+        self.users = self.users_of_round(self.six, self.home, f"{self.a.seed} {self.n}", self.moving, self.staying, self.documents_of)
         self.prepare({u.tenants[0] for u in self.users.registers}, self.users.groups)
 
     def fail(self, text):
@@ -99,7 +104,7 @@ class Round(rounds.Round):
         if m.outcome == "committed":
             self.has_moved(m)
         elif m.outcome == "aborted":
-            self.stays(m, watch, off)
+            self.stays(m, [watch], off)
         else:
             self.users.unwatch(tenant)
             self.fail(f"{tenant}: donorStartMigration {m.outcome}")
@@ -108,24 +113,28 @@ class Round(rounds.Round):
     def has_moved(self, m):
         self.committed += 1
         self.seconds.append(m.seconds)
-        end = time.monotonic() + MOVED_S
-        while self.users.late(m.tenant, m.side):
-            if time.monotonic() > end:
-                self.fail(f"{self.users.late(m.tenant, m.side)} were not told that {m.tenant} has moved")
-                break
-            time.sleep(.05)
+        self.until_all_know(m.tenant, m.side)
         time.sleep(self.rng.random())
         self.check_log(m)
         self.users.unwatch(m.tenant)
         self.owner[m.tenant] = other(m.side)
         self.forget(m)
 
-    def stays(self, m, watch, off):
-        self.users.unwatch(m.tenant)
+    def until_all_know(self, tenant, giver):
+        end = time.monotonic() + MOVED_S
+        while self.users.late(tenant, giver):
+            if time.monotonic() > end:
+                self.fail(f"{self.users.late(tenant, giver)} were not told that {tenant} has moved")
+                break
+            time.sleep(.05)
+
+    def stays(self, m, watches, off):
         self.aborted += bool(off)
         self.unplanned += not off
-        if watch.shown:
-            self.fail(f"{m.tenant} stayed, and the other set has told {watch.shown}")
+        for watch in watches:
+            self.users.unwatch(watch.tenant)
+            if watch.shown:
+                self.fail(f"{watch.tenant} stayed, and the other set has told {watch.shown}")
         if not off and not (self.a.kills and m.code in MAY_ABORT):
             self.fail(f"{m.tenant} was aborted: {m.reason}")
         self.forget(m)
@@ -134,7 +143,7 @@ class Round(rounds.Round):
         """The giver has written nothing of the tenant behind blockTimestamp."""
         try:
             state = m.state()
-            ours = {"$regex": f"^{m.tenant}_"}
+            ours = {"$regex": m.ours()}
             find = {"ts": {"$gt": state["blockTimestamp"]}, "$or": [{"ns": ours}, {"o.applyOps.ns": ours}]}
             for entry in self.six.primary(m.side).all("local", "oplog.rs", find):
                 self.fail(f"the {m.side} has {entry} behind {state['blockTimestamp']}")
@@ -207,12 +216,18 @@ class Round(rounds.Round):
             for code, n in b.met.items():
                 met[f"{b.side} {code}"] = met.get(f"{b.side} {code}", 0) + n
         self.tell(f"bystanders were told {met}; {sum(len(t) for b in self.users.latecomers for t in b.taken.values())} of their writes were taken")
-        return verdict.Verdict(self).judge()
+        return self.verdict_of_round(self).judge()
 
     def summary(self):
         seconds = f"{rounds.percentile(self.seconds, .5) / 1000:.2f} s, at most {rounds.percentile(self.seconds, 1) / 1000:.2f} s"
         return f"{len(self.moving)} tenants, {self.committed} migrations committed in {seconds}, {self.unplanned} aborted by themselves"
 
 
+class MergeRound(merging.Merging, Round):
+    pass
+
+
 if __name__ == "__main__":
-    sys.exit(rounds.main(rounds.arguments(__doc__), Round))
+    ap = rounds.arguments(__doc__)
+    ap.add_argument("--merges", action="store_true", help="all tenants of a set go in one merge")
+    sys.exit(rounds.main(ap, lambda run, n: (MergeRound if run.a.merges else Round)(run, n)))

@@ -50,7 +50,7 @@ pub use ddl::drop_database::DatabaseDrop;
 pub use ddl::indexes::{DropWhich, IndexesCreated, IndexesDropped};
 pub use ddl::permit::Permit;
 pub use ddl::time_series::buckets_for;
-pub use import::told::{IMPORT_MISSING, Imported, ImportedCollection};
+pub use import::told::{IMPORT_MISSING, ImportOrder, Imported, ImportedCollection};
 pub use lock::order::Resource;
 pub use pando_index::{
     IndexSpec, Requested, full_collation, is_id_key, same_key, ttl_seconds, without_unknown_options,

@@ -14,7 +14,7 @@ use crate::tenants::Tenants;
 use crate::upkeep::Upkeep;
 use crate::upkeep::repair::Repair;
 use pando_access::Access;
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, Uuid};
 use pando_command::{Instance, OpCtx, Registry};
 use pando_logins::Logins;
 use pando_storage::Storage;
@@ -65,6 +65,18 @@ impl Server {
     /// Who may do what with which tenant, for those who look inside.
     pub fn blockers(&self) -> Option<&AccessBlockers> {
         self.tenants.as_ref().map(|tenants| &tenants.blockers)
+    }
+    /// Whether files of another set are being taken in here, for those who look inside.
+    pub fn is_taking_in(&self) -> bool {
+        self.tenants.as_ref().is_some_and(|tenants| tenants.taking.is_busy())
+    }
+    /// Under which names tables of another set were taken in here and are remembered, for those who look inside.
+    pub fn imports(&self) -> Result<Vec<Uuid>> {
+        self.upkeep.maintenance.imports()
+    }
+    /// The databases that there are here, for those who look inside.
+    pub fn databases(&self) -> Vec<String> {
+        self.upkeep.maintenance.databases()
     }
     /// What connections are served with.
     pub fn service(self: &Arc<Self>) -> pando_shell::Service<Server> {

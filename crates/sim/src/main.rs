@@ -20,7 +20,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str =
     "usage: sim [set | cluster | split | migrate | shards] [meta] [--seed N | --seeds COUNT [--from N]] [--lives N] [--users N] [--life-ms N]
-                 [--members N] [--seconds N] [--between-ms N] [--pause-ms N] [--longest-ms N] [--lines N] [--moves]
+                 [--members N] [--seconds N] [--between-ms N] [--pause-ms N] [--longest-ms N] [--lines N] [--moves] [--merges]
 
   --seed N       one run
   --seeds COUNT  seeds N, N+1, … (from 1, or --from)
@@ -30,7 +30,8 @@ const USAGE: &str =
   cluster        config servers, two shards and two routers, with the same options; --members says how many each set has;
                  with --moves ranges move between the shards all the time
   split          a set of many tenants that splits in two, with the same options, behind the word
-  migrate        two sets between which tenants move, with the same options, behind the word
+  migrate        two sets between which tenants move, with the same options, behind the word; with --merges one set is merged
+                 into the other one again and again
   shards         a cluster of --shards N (or N,N,..: several, with a table of what operations cost in each), nothing of it
                  breaks at random; --members says how many config servers there are
   meta           every run twice; the traces must be equal
@@ -78,6 +79,7 @@ fn parse(words: &[String]) -> Option<Args> {
         match word.as_str() {
             "meta" => args.meta = true,
             "--moves" => args.set_options.moves = true,
+            "--merges" => args.set_options.merges = true,
             "set" => args.set = true,
             "cluster" => args.cluster = true,
             "split" => (args.split, args.set_options) = (true, pando_sim::split::options()),

@@ -27,6 +27,14 @@ impl Total {
         all.committed += r.committed;
         all.aborted += r.aborted;
         all.refused += r.refused;
+        all.merged += r.merged;
+        all.merges_aborted += r.merges_aborted;
+        all.merges_refused += r.merges_refused;
+        all.tenants_merged += r.tenants_merged;
+        all.lacking += r.lacking;
+        all.imports_undone += r.imports_undone;
+        all.newcomers += r.newcomers;
+        all.nobodys += r.nobodys;
         all.moved += r.moved;
         all.stayed += r.stayed;
         all.acknowledged += r.acknowledged;
@@ -46,7 +54,8 @@ impl Total {
         let r = &self.report;
         println!(
             "{} seeds, {} failed; {hours:.2} cluster-hours, {faults} faults ({:.0} an hour), {} elections, {} rollbacks, \
-             migrations: {} committed, {} aborted ({:?} by themselves), {} refused; {} entries committed, {} writes acknowledged, {} late retries \
+             migrations: {} committed, {} aborted, {} refused; merges: {} committed with {} tenants, {} aborted, {} refused, {} publications undone, \
+             {} members lacked what was taken in; aborted by themselves {:?}; {} newcomers, {} documents of no tenant; {} entries committed, {} writes acknowledged, {} late retries \
              ({} at the other set), {} reads, {} register commands, {} transactions with lists, {} commands told to go, \
              {} told to stay, {} definitions, {} times something in the way was kept, {} stray writes turned away; hit before steps {:?}; {:?}",
             self.seeds,
@@ -56,8 +65,16 @@ impl Total {
             r.rollbacks,
             r.committed,
             r.aborted,
-            r.reasons,
             r.refused,
+            r.merged,
+            r.tenants_merged,
+            r.merges_aborted,
+            r.merges_refused,
+            r.imports_undone,
+            r.lacking,
+            r.reasons,
+            r.newcomers,
+            r.nobodys,
             r.entries,
             r.acknowledged,
             r.repeated,
@@ -82,8 +99,8 @@ impl Total {
             Ok(r) => {
                 self.add(r);
                 println!(
-                    "seed {seed}: {:.0} s, {} faults, {} elections, {} rollbacks, {} committed, {} aborted, {} refused, {} polls, \
-                     trace {:016x}",
+                    "seed {seed}: {:.0} s, {} faults, {} elections, {} rollbacks, {} committed, {} aborted, {} refused, \
+                     merges {} committed, {} aborted, {} refused ({} undone, {} lacking), {} polls, trace {:016x}",
                     r.time.as_secs_f64(),
                     r.faults.values().sum::<u32>(),
                     r.elections,
@@ -91,6 +108,11 @@ impl Total {
                     r.committed,
                     r.aborted,
                     r.refused,
+                    r.merged,
+                    r.merges_aborted,
+                    r.merges_refused,
+                    r.imports_undone,
+                    r.lacking,
                     r.polls,
                     r.trace
                 );
@@ -99,7 +121,8 @@ impl Total {
                 self.failed += 1;
                 println!("seed {seed} FAILED");
                 problems.iter().take(20).for_each(|p| println!("  * {p}"));
-                println!("again with: sim migrate --seed {seed}");
+                let merges = if options.merges { " --merges" } else { "" };
+                println!("again with: sim migrate{merges} --seed {seed}");
             }
         }
         if twice && once(seed, options) != outcome {

@@ -47,6 +47,8 @@ pub enum Mutant {
     BackTooEarly,
     /// A set that is merged goes on taking new tenants.
     NewTenantsPass,
+    /// What a tenant that has gone has left is given to another set.
+    GoneGoesAgain,
 }
 
 impl Mutant {
@@ -73,6 +75,7 @@ impl Mutant {
         Mutant::HalfCopiesShown,
         Mutant::BackTooEarly,
         Mutant::NewTenantsPass,
+        Mutant::GoneGoesAgain,
     ];
 }
 

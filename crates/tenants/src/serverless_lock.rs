@@ -35,6 +35,15 @@ pub fn may_begin(operation: &Operation, others: &[Operation]) -> Result<()> {
         let text = format!("a tenant has left with {} and is not forgotten here yet", other.id);
         return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
     }
+    // What is left here of it is not its own any more; whoever is merged would take it along.
+    let mut left =
+        others.iter().filter(|o| o.id != operation.id && kind == Kind::Donor && o.kind == kind).filter(gone);
+    if let Some(other) = left.find(|o| operation.all || o.all || o.tenants.iter().any(|t| own.contains(t)))
+        && !broken(Mutant::GoneGoesAgain)
+    {
+        let text = format!("a tenant has left with {}, and what it has left is here still", other.id);
+        return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
+    }
     for other in under_way() {
         let any = operation.all || other.all || kind == Kind::MergeRecipient;
         let shared = other.tenants.iter().find(|tenant| any || own.contains(tenant));

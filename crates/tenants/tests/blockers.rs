@@ -387,6 +387,24 @@ fn a_tenant_comes_back_when_it_is_forgotten() {
     assert!(b.reserve(&back).is_ok());
 }
 
+fn what_has_gone_does_not_go_with_another_one() {
+    let b = AccessBlockers::default();
+    let decided = [("blockTimestamp", 4), ("commitOrAbortOpTime", 5), ("expireAt", 1)];
+    let again = Operation { id: Uuid([2; 16]), ..state(Kind::Donor, "uninitialized", &[]) };
+    let merge = Operation { all: true, tenants: Vec::new(), ..again.clone() };
+    let other = Operation { tenants: vec!["other".to_owned()], ..again.clone() };
+    b.rebuild(vec![state(Kind::Donor, "committed", &decided)]);
+    for operation in [&again, &merge] {
+        let refused = b.reserve(operation).map_err(|e| e.code);
+        assert_eq!(refused, Err(ErrorCode::ConflictingOperationInProgress), "its data are here still");
+    }
+    assert!(b.reserve(&other).is_ok());
+    b.rebuild(vec![state(Kind::Donor, "aborted", &decided)]);
+    assert!(b.reserve(&again).is_ok());
+    b.rebuild(Vec::new());
+    assert!(b.reserve(&merge).is_ok());
+}
+
 fn a_set_that_is_merged() {
     let b = AccessBlockers::default();
     let all =
@@ -445,6 +463,7 @@ const ALL: &[fn()] = &[
     a_tenant_that_comes,
     a_tenant_that_does_not_come,
     a_tenant_comes_back_when_it_is_forgotten,
+    what_has_gone_does_not_go_with_another_one,
     a_set_that_is_merged,
     documents_of_migrations_go_on_step_by_step,
     an_aborted_one_beside_the_one_that_has_the_tenant,

@@ -23,11 +23,19 @@ class Migration(Operation):
         super().__init__(six, side, tell)
         self.tenant, self.code = tenant, 0
 
+    def what(self):
+        """What is to go, as donorStartMigration names it."""
+        return {"tenantId": self.tenant}
+
+    def ours(self):
+        """Names of what goes, as a pattern."""
+        return f"^{self.tenant}_"
+
     def commit(self):
         begun, state = time.monotonic(), None
         to = self.six.connection(other(self.side))
         while state not in ("committed", "aborted"):
-            reply = self.ask("donorStartMigration", recipientConnectionString=to, tenantId=self.tenant, readPreference={"mode": "primary"})
+            reply = self.ask("donorStartMigration", recipientConnectionString=to, readPreference={"mode": "primary"}, **self.what())
             if reply is None or time.monotonic() > begun + HANG_S:
                 self.outcome = f"hangs in state {state}, behind {self.passed}"
                 return
@@ -55,6 +63,19 @@ class Migration(Operation):
 
     def state(self):
         return self.six.primary(self.side).all("config", "tenantMigrationDonors", {"_id": self.id})[0]
+
+
+class Merge(Migration):
+    """One attempt to move all tenants that the set `side` has."""
+
+    def __init__(self, six, side, tell):
+        super().__init__(six, side, "everybody", tell)
+
+    def what(self):
+        return {"protocol": "shard merge"}
+
+    def ours(self):
+        return "^t[0-9]+_"
 
 
 def documents(member):

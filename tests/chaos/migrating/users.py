@@ -148,9 +148,9 @@ class MovedStream(threading.Thread):
     """Watches the lists of a tenant that moves. It shows at each set, without gaps, what happens from its opening there on: `parts` are, for each
     opening, events (list, place in it, element). A token of one set must be refused at the other one, or nothing is missing behind it."""
 
-    def __init__(self, six, tenant):
+    def __init__(self, six, tenant, side=DONOR):
         super().__init__(daemon=True)
-        self.six, self.tenant, self.side, self.trouble, self.complete, self.opened = six, tenant, DONOR, [], False, threading.Event()
+        self.six, self.tenant, self.side, self.trouble, self.complete, self.opened = six, tenant, side, [], False, threading.Event()
         self.parts, self.lengths = [[]], {}
         self.connect()
 

@@ -38,18 +38,24 @@ class Round:
         """How many each tenant has from the beginning."""
         return self.a.documents
 
+    def first_home(self, tenant):
+        """The set that has it at the beginning."""
+        return servers.DONOR
+
     def prepare(self, registers, lists):
         """The first documents of all tenants; some of which have a register, or a collection of lists."""
-        conn = servers.Conn(self.six.primary(servers.DONOR).name, timeout=60)
+        conns = {side: servers.Conn(self.six.primary(side).name, timeout=60) for side in {self.first_home(t) for t in self.names}}
         for t in self.names:
+            conn = conns[self.first_home(t)]
             more = [("register", [{"_id": 0, "v": 0}])] if t in registers else []
             for coll, docs in [("base", [{"_id": i, "pad": "x" * 200} for i in range(self.documents_of(t))]), *more]:
                 reply = conn.command(users.db_of(t), {"insert": coll, "documents": docs})
                 if reply.get("ok") != 1 or reply.get("writeErrors"):
                     raise SystemExit(f"the first documents of {t}: {reply}")
         for t in lists:
-            conn.command(users.db_of(t), {"create": "lists", "writeConcern": {"w": "majority"}})
-        conn.close()
+            conns[self.first_home(t)].command(users.db_of(t), {"create": "lists", "writeConcern": {"w": "majority"}})
+        for conn in conns.values():
+            conn.close()
 
     def whole(self):
         try:

@@ -2,18 +2,18 @@
 
 use super::Maintenance;
 use pando_base::{Namespace, OpTime, Result, Timestamp, Uuid};
-use pando_catalog::Imported;
+use pando_catalog::{ImportOrder, Imported};
 
 impl Maintenance {
-    /// Reads the collections that are `wanted` out of another set's staged files and names their tables under `import`; nobody sees
+    /// Reads the collections that are `wanted` out of another set's staged files and names their tables; nobody sees
     /// anything of them. Takes long; `go_on` is asked now and then. May be asked again.
     pub fn take_in(
         &self,
-        import: Uuid,
+        order: &ImportOrder,
         wanted: &dyn Fn(&Namespace) -> bool,
         go_on: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Imported> {
-        self.catalog.take_in(import, wanted, go_on)
+        self.catalog.take_in(order, wanted, go_on)
     }
     /// What was taken in under this name; `None` where nothing was, or it was forgotten.
     pub fn imported(&self, import: Uuid) -> Result<Option<Imported>> {
@@ -22,6 +22,10 @@ impl Maintenance {
     /// Under which names something was taken in here.
     pub fn imports(&self) -> Result<Vec<Uuid>> {
         self.catalog.imports()
+    }
+    /// Those of one merge, or of all, that may be forgotten where everything is that was taken in before `upto`.
+    pub fn imports_before(&self, migration: Option<Uuid>, upto: Timestamp) -> Result<Vec<Uuid>> {
+        self.catalog.imports_before(migration, upto)
     }
     /// On a primary: makes a collection seen that was taken in, with an entry of the log. `None` where it is there already.
     pub async fn import_collection(&self, import: Uuid, uuid: Uuid) -> Result<Option<OpTime>> {

@@ -1,12 +1,12 @@
 //! The names of tables that were taken in: local rows, one for each collection, and one for the whole.
 
-use super::told::{Imported, ImportedCollection};
+use super::told::{ImportOrder, Imported, ImportedCollection};
 use crate::Catalog;
 use crate::schema::durable;
 use crate::schema::sizes::Totals;
 use pando_base::panics::poisoned;
 use pando_base::{Error, Result, Timestamp, Uuid};
-use pando_bson::{DocBuf, RawDoc, Value, doc};
+use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_storage::{Dir, Ident, LoadedTables, ReadAt};
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -33,7 +33,7 @@ fn damaged(row: &RawDoc) -> Error {
 
 impl Registered {
     fn encode(&self) -> DocBuf {
-        let mut b = pando_bson::DocBuilder::new();
+        let mut b = DocBuilder::new();
         b.i64("count", self.totals.count).i64("bytes", self.totals.bytes);
         b.raw_doc("row", &self.row);
         b.finish()
@@ -78,7 +78,7 @@ impl Catalog {
     /// Names what was loaded, all of it at once, durably.
     pub(super) fn register_import(
         &self,
-        import: Uuid,
+        order: &ImportOrder,
         at: Timestamp,
         collections: &[(Uuid, Registered)],
         loaded: LoadedTables,
@@ -90,9 +90,12 @@ impl Catalog {
         }
         let mut unit = self.storage().begin_local()?;
         for (uuid, registered) in collections {
-            unit.put(Ident::META, &key_of(import, Some(*uuid)), registered.encode().as_bytes())?;
+            let key = key_of(order.import, Some(*uuid));
+            unit.put(Ident::META, &key, registered.encode().as_bytes())?;
         }
-        unit.put(Ident::META, &key_of(import, None), doc! { "at": at }.to_raw().as_bytes())?;
+        let mut whole = DocBuilder::new();
+        whole.timestamp("at", at).uuid("migration", &order.migration.0).timestamp("since", order.since);
+        unit.put(Ident::META, &key_of(order.import, None), whole.finish().as_bytes())?;
         unit.commit()?;
         // Named in memory: whoever looks for tables without a name finds it from here on.
         loaded.keep();
@@ -142,6 +145,32 @@ impl Catalog {
             rows.iter().filter_map(|(key, _)| Uuid::from_slice(key.get(PREFIX.len()..WHOLE_LEN)?)).collect();
         ids.dedup();
         Ok(ids)
+    }
+
+    /// Those that may be forgotten where everything is that was taken in before `upto`; of one merge, or of all. What is taken in later belongs to
+    /// an attempt that goes on, however late it is heard that an earlier one is over.
+    pub fn imports_before(&self, migration: Option<Uuid>, upto: Timestamp) -> Result<Vec<Uuid>> {
+        let mut found = Vec::new();
+        for import in self.imports()? {
+            let row = self.storage().begin(ReadAt::Applied)?.get(Ident::META, &key_of(import, None))?;
+            // Without the word that all of it is here it is of nobody any more.
+            let Some(row) = row else {
+                found.push(import);
+                continue;
+            };
+            let row = RawDoc::trusted(&row);
+            let of = match row.get("migration") {
+                Some(Value::Binary { bytes, .. }) => Uuid::from_slice(bytes),
+                _ => None,
+            };
+            let (Some(of), Some(Value::Timestamp(since))) = (of, row.get("since")) else {
+                return Err(damaged(row));
+            };
+            if since < upto && migration.is_none_or(|wanted| wanted == of) {
+                found.push(import);
+            }
+        }
+        Ok(found)
     }
 
     /// Once this node's tables stand at `upto`, which is behind every entry that takes one of these collections in: no such entry is

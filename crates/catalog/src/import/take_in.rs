@@ -1,7 +1,7 @@
 //! From another set's staged checkpoint to tables of this node that are named and not seen yet.
 
 use super::registry::Registered;
-use super::told::Imported;
+use super::told::{ImportOrder, Imported};
 use crate::Catalog;
 use crate::schema::collection::Index;
 use crate::schema::durable::{self, Parts, Row};
@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Catalog {
-    /// Reads the collections that are `wanted` out of the staged files of another set, with their indexes, and names them under
-    /// `import`: from then on an entry may make them seen. Nobody sees anything of them before. May be asked again: what is
+    /// Reads the collections that are `wanted` out of the staged files of another set, with their indexes, and names them as
+    /// `order` says: from then on an entry may make them seen. Nobody sees anything of them before. May be asked again: what is
     /// named already is told. Takes as long as it takes to read the files; `go_on` is asked now and then.
     ///
     /// # Errors
@@ -22,11 +22,11 @@ impl Catalog {
     /// read.
     pub fn take_in(
         &self,
-        import: Uuid,
+        order: &ImportOrder,
         wanted: &dyn Fn(&Namespace) -> bool,
         go_on: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Imported> {
-        if let Some(done) = self.imported(import)? {
+        if let Some(done) = self.imported(order.import)? {
             return Ok(done);
         }
         let generation = self.imports_generation();
@@ -38,10 +38,10 @@ impl Catalog {
         let ours: BTreeMap<Ident, LoadedTable> = loaded.tables().iter().map(|t| (t.theirs, *t)).collect();
         let registered = theirs.into_iter().map(|parts| registered(parts, &ours));
         let registered = registered.collect::<Result<Vec<_>>>()?;
-        self.register_import(import, from.at, &registered, loaded, generation)?;
+        self.register_import(order, from.at, &registered, loaded, generation)?;
         drop(from);
         pando_storage::discard_foreign(&*self.env().disk)?;
-        let done = self.imported(import)?;
+        let done = self.imported(order.import)?;
         done.ok_or_else(|| Error::internal("what was taken in is not named"))
     }
 

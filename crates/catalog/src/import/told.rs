@@ -7,6 +7,16 @@ use pando_oplog::entry::EntryView;
 /// The log says that a collection was taken in, and its tables are not here. Never shown to clients.
 pub const IMPORT_MISSING: ErrorCode = ErrorCode(-31809);
 
+/// Under which name tables are taken in, and for whom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ImportOrder {
+    pub import: Uuid,
+    /// The merge that it is a part of.
+    pub migration: Uuid,
+    /// A time of this set's log, before which everything lies that was to be forgotten when this was asked for.
+    pub since: Timestamp,
+}
+
 /// What [`crate::Catalog::take_in`] has here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {

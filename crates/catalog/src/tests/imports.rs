@@ -1,7 +1,7 @@
 //! Collections of another set: all that they are survives, from one time on; nobody ever sees a part.
 
 use crate::testing::{World, ns};
-use crate::{Applying, IMPORT_MISSING, Imported, Named, Uninterrupted};
+use crate::{Applying, IMPORT_MISSING, ImportOrder, Imported, Named, Uninterrupted};
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, Uuid};
 use pando_bson::{Document, ObjectId, RawDoc, doc};
 use pando_oplog::EntryView;
@@ -11,6 +11,8 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const IMPORT: Uuid = Uuid([7; 16]);
+const MERGE: Uuid = Uuid([8; 16]);
+const ORDER: ImportOrder = ImportOrder { import: IMPORT, migration: MERGE, since: Timestamp(1) };
 
 fn all(_: &Namespace) -> bool {
     true
@@ -48,7 +50,7 @@ fn stage(pin: &PinnedCheckpoint, w: &World) -> Result<()> {
 }
 fn take_in(pin: &PinnedCheckpoint, w: &World) -> Result<Imported> {
     stage(pin, w)?;
-    w.catalog.take_in(IMPORT, &of_tenants, &mut || Ok(()))
+    w.catalog.take_in(&ORDER, &of_tenants, &mut || Ok(()))
 }
 fn publish(w: &World, taken: &Imported) -> Result<()> {
     for c in &taken.collections {
@@ -200,7 +202,7 @@ fn every_kind_survives(from: World, w: World) {
     // Asked again, nothing more happens.
     publish(&w, &taken).unwrap();
     assert_eq!(w.log().into_iter().filter(|(_, o)| o.contains("importCollection")).count(), NAMES.len());
-    assert_eq!(w.catalog.take_in(IMPORT, &all, &mut || panic!("loaded again")).unwrap(), taken);
+    assert_eq!(w.catalog.take_in(&ORDER, &all, &mut || panic!("loaded again")).unwrap(), taken);
     // The same changes do the same on both.
     for w in [&w, &donor.w] {
         let twice = w.try_insert(INDEXES, vec![doc! { "_id": 1000, "u": "u1" }]);
@@ -501,6 +503,29 @@ fn what_is_in_the_way_or_not_ready_is_refused() {
     assert_eq!(e.code, ErrorCode::IndexBuildAborted, "{e}");
 }
 
+/// The word that an earlier attempt, or another merge, is over may come late.
+#[test]
+fn what_was_taken_in_later_or_for_another_merge_is_not_forgotten() {
+    let donor = donor(World::drawing(99));
+    let w = recipient();
+    let (before, since) = (now(&w), Timestamp(now(&w).0 + 1));
+    stage(&donor.pin, &w).unwrap();
+    let order = ImportOrder { since, ..ORDER };
+    let taken = w.catalog.take_in(&order, &of_tenants, &mut || Ok(())).unwrap();
+    let none: [Uuid; 0] = [];
+    for upto in [before, since] {
+        assert_eq!(w.catalog.imports_before(None, upto).unwrap(), none, "it came later");
+    }
+    let later = Timestamp(since.0 + 1);
+    assert_eq!(w.catalog.imports_before(Some(Uuid([9; 16])), later).unwrap(), none, "of another merge");
+    assert_eq!(w.catalog.imports_before(Some(MERGE), later).unwrap(), [IMPORT]);
+    assert_eq!(w.catalog.imports_before(None, later).unwrap(), [IMPORT]);
+    let w = w.reopen();
+    assert_eq!(w.catalog.imports_before(None, since).unwrap(), none);
+    publish(&w, &taken).unwrap();
+    check_whole(&w, &donor.w);
+}
+
 #[test]
 fn what_is_called_off_leaves_nothing() {
     let donor = donor(World::drawing(99));
@@ -515,7 +540,7 @@ fn what_is_called_off_leaves_nothing() {
     let w = recipient();
     stage(&donor.pin, &w).unwrap();
     let looks = AtomicUsize::new(0);
-    let e = w.catalog.take_in(IMPORT, &of_tenants, &mut || {
+    let e = w.catalog.take_in(&ORDER, &of_tenants, &mut || {
         w.catalog.drop_unnamed_rows()?;
         if looks.fetch_add(1, Ordering::Relaxed) < 5 {
             Ok(())
@@ -526,14 +551,14 @@ fn what_is_called_off_leaves_nothing() {
     assert!(e.is_err());
     assert_eq!(w.catalog.imported(IMPORT).unwrap(), None);
     assert_eq!(unnamed(&w), 0, "all are dropped already");
-    let taken = w.catalog.take_in(IMPORT, &of_tenants, &mut || w.catalog.drop_unnamed_rows()).unwrap();
+    let taken = w.catalog.take_in(&ORDER, &of_tenants, &mut || w.catalog.drop_unnamed_rows()).unwrap();
     publish(&w, &taken).unwrap();
     check_whole(&w, &donor.w);
     // This node's data is given up meanwhile.
     let w = recipient();
     stage(&donor.pin, &w).unwrap();
     let looks = AtomicUsize::new(0);
-    let e = w.catalog.take_in(IMPORT, &of_tenants, &mut || match looks.fetch_add(1, Ordering::Relaxed) {
+    let e = w.catalog.take_in(&ORDER, &of_tenants, &mut || match looks.fetch_add(1, Ordering::Relaxed) {
         5 => w.catalog.give_up_data(pando_base::OpTime::NULL),
         _ => Ok(()),
     });

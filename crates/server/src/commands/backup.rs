@@ -3,16 +3,32 @@
 
 use super::prelude::*;
 use crate::config::VERSION;
-use pando_base::limits;
+use pando_base::{Timestamp, Uuid, limits};
 use pando_storage::{PinnedCheckpoint, PinnedKind};
 
+/// `_openBackup: 1, upToNow: <bool>, owner: <UUID>`. `upToNow`, of a primary: what was written before the command is in the checkpoint, and a majority
+/// has all of that. What the same owner had opened before is let go.
 pub(super) async fn open(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
-    req.check("_openBackup", &[])?;
+    let (mut up_to_now, mut owner) = (false, None);
+    for arg in req.args("_openBackup") {
+        match arg.name() {
+            "upToNow" => up_to_now = arg.bool()?,
+            "owner" => owner = Some(Uuid(arg.uuid()?)),
+            _ => return Err(arg.unknown()),
+        }
+    }
     if server.replication.member.is_replicated() && !server.replication.member.is_readable() {
         let text = "node is not in primary or recovering state";
         return Err(Error::new(ErrorCode::NotPrimaryOrSecondary, text));
     }
+    if let Some(owner) = owner {
+        server.upkeep.backups.close_of(owner);
+    }
     server.upkeep.backups.check_room()?;
+    let now = match up_to_now {
+        true => Some(await_now(server, ctx).await?),
+        false => None,
+    };
     let committed = server.replication.committed();
     // What has been acknowledged is in it, also what waits for the log's next sync.
     server.upkeep.checkpoints.take_now(ctx).await?;
@@ -20,10 +36,17 @@ pub(super) async fn open(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resu
     let storage = server.storage.clone();
     let pinned = server.instance.env.offload(move || storage.pin_checkpoint()).await;
     let pinned = pinned.unwrap_or_else(|| Err(Error::internal("the checkpoint failed")))?;
+    if let Some(now) = now
+        && (pinned.at < now || server.replication.committed() < pinned.at)
+    {
+        let text = format!("the checkpoint at {} is not behind {now}, or not on a majority yet", pinned.at);
+        return Err(Error::new(ErrorCode::InvalidSyncSource, text));
+    }
     let (id, pin) = server.upkeep.backups.add(
         pinned,
         server.instance.env.rng.next_u64(),
         server.instance.env.clock.mono(),
+        owner,
     );
     let mut r = Reply::with_capacity(64 * pin.files().len());
     r.body.i64("backup", id);
@@ -44,6 +67,13 @@ pub(super) async fn open(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resu
     }
     append_files(&mut r.body, &pin);
     Ok(r)
+}
+
+/// A time behind all that was written before, which a majority has.
+async fn await_now(server: &Server, ctx: &OpCtx) -> Result<Timestamp> {
+    let at = server.replication.write_noop("a backup of all that is there now is taken")?;
+    ctx.interruptible(server.replication.await_majority(at)).await??;
+    Ok(at.ts)
 }
 
 fn append_files(body: &mut DocBuilder, pin: &PinnedCheckpoint) {

@@ -242,6 +242,7 @@ fn role_changes(
         sessions,
         cursors,
         index_builds,
+        backups: Arc::default(),
         config_server,
         sharding: sharding.clone(),
         tenants,
@@ -378,7 +379,7 @@ fn upkeep(parts: &Arc<RoleChanges>) -> Upkeep {
     Upkeep {
         maintenance: maintenance.clone(),
         role_changes: parts.clone(),
-        backups: Arc::default(),
+        backups: parts.backups.clone(),
         checkpoints: Arc::new(Checkpoints::new(
             instance.clone(),
             storage.clone(),

@@ -66,7 +66,7 @@ impl Replication {
     }
 
     /// Entries of an older term are not after it, whatever their timestamps.
-    async fn await_op_time(&self, ctx: &OpCtx, after: OpTime) -> Result<()> {
+    pub(crate) async fn await_op_time(&self, ctx: &OpCtx, after: OpTime) -> Result<()> {
         ctx.interruptible(self.storage.log().wait_applied(after.ts)).await?;
         loop {
             let seen = self.progress.changed().version();

@@ -8,6 +8,7 @@ use crate::sessions::LogicalSessions;
 use crate::settings::Settings;
 use crate::sharding::Sharding;
 use crate::tenants::Tenants;
+use crate::upkeep::backups::Backups;
 use crate::upkeep::index_builds::IndexBuildsCoordinator;
 use pando_access::InternalCollections;
 use pando_access::Maintenance;
@@ -32,6 +33,7 @@ pub(crate) struct RoleChanges {
     pub(crate) sessions: Arc<LogicalSessions>,
     pub(crate) cursors: Arc<dyn KillCursors>,
     pub(crate) index_builds: Arc<IndexBuildsCoordinator>,
+    pub(crate) backups: Arc<Backups>,
     pub(crate) config_server: Option<Arc<ConfigServer>>,
     pub(crate) sharding: Option<Arc<Sharding>>,
     pub(crate) tenants: Option<Arc<Tenants>>,

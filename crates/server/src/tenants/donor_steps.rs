@@ -19,12 +19,13 @@ pub(crate) async fn run(roles: &RoleChanges, body: &pando_bson::RawDoc) -> Resul
         donate_tenants::LIMIT => Ok(doc! { "timeoutMs": blocking_limit(&step) }.to_raw()),
         donate_tenants::DISCARD => discard(&step).await,
         shard_split::ABORT_BUILDS => {
-            check_no_new_tenants(&step)?;
+            check_no_new_tenants(&step).await?;
             step.common(DELAY).await
         }
         shard_split::EXPIRE => {
             // Of a copy that nobody has ended.
             step.tenants.exports.end(step.id);
+            step.roles.backups.close_of(step.id);
             step.common(DELAY).await
         }
         _ => step.common(DELAY).await,
@@ -68,10 +69,14 @@ fn validate(step: &Step<'_>) -> Result<DocBuf> {
     Ok(b.finish())
 }
 /// Of a set that is merged: nobody makes a tenant any more, and who came before the blockers is known.
-fn check_no_new_tenants(step: &Step<'_>) -> Result<()> {
+async fn check_no_new_tenants(step: &Step<'_>) -> Result<()> {
     if !is_merge(step) {
         return Ok(());
     }
+    // Whoever was asked before the blockers came has a place in the log before this entry, and is seen once a majority has it.
+    let replication = &step.roles.replication;
+    let at = replication.write_noop("no tenant comes into being any more")?;
+    replication.await_majority(at).await?;
     let known: BTreeSet<&str> = step.tenant_ids().collect();
     match tenants_here(step).iter().find(|tenant| !known.contains(tenant.as_str())) {
         None => Ok(()),
@@ -86,5 +91,9 @@ async fn discard(step: &Step<'_>) -> Result<DocBuf> {
     for tenant in step.tenant_ids() {
         step.roles.maintenance.drop_tenant(tenant).await?;
     }
+    // Who reads what a majority has reads what was there before, as long as that is not so; and nobody is refused once the document goes.
+    let replication = &step.roles.replication;
+    let at = replication.write_noop("what tenants have left is dropped")?;
+    replication.await_majority(at).await?;
     Ok(DocBuf::default())
 }

@@ -20,7 +20,10 @@ pub(crate) async fn run(roles: &RoleChanges, body: &RawDoc) -> Result<DocBuf> {
         receive_tenants::CHECK_EMPTY => check_empty(&step).await,
         receive_tenants::CLEAR => {
             with_copier(&step, async |copier| copier.clear().await).await?;
-            forget_imports(&step).await?;
+            // Who reads what a majority has must not see it when nobody is refused any more.
+            let at = step.roles.replication.write_noop("what was copied of tenants is dropped")?;
+            step.roles.replication.await_majority(at).await?;
+            forget_imports(&step, true).await?;
             Ok(DocBuf::default())
         }
         receive_tenants::COPY => {
@@ -39,9 +42,9 @@ pub(crate) async fn run(roles: &RoleChanges, body: &RawDoc) -> Result<DocBuf> {
         shard_split::EXPIRE => {
             // Nobody follows the donor any more.
             progress::forget(&step.roles.internal, step.id).await?;
-            // Whoever waits to hear that it may be forgotten does not wait for this.
+            // Whoever waits to hear that it may be forgotten does not wait for this. Another merge may copy by now.
             if step.body.elem("expireAt").is_some() {
-                forget_imports(&step).await?;
+                forget_imports(&step, false).await?;
             }
             step.common(DELAY).await
         }
@@ -50,9 +53,9 @@ pub(crate) async fn run(roles: &RoleChanges, body: &RawDoc) -> Result<DocBuf> {
 }
 
 /// Tables that were taken in, in whichever attempt, are collections by now or nothing.
-async fn forget_imports(step: &Step<'_>) -> Result<()> {
+async fn forget_imports(step: &Step<'_>, of_all: bool) -> Result<()> {
     match is_merge(step) {
-        true => with_copier(step, async |copier| copier.forget_imports().await).await,
+        true => with_copier(step, async |copier| copier.forget_imports(of_all).await).await,
         false => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A client that goes away leaves its checkpoint behind; it is let go when nobody has read from it for a while.
 
-use pando_base::{Error, ErrorCode, Result, limits};
+use pando_base::{Error, ErrorCode, Result, Uuid, limits};
 use pando_storage::PinnedCheckpoint;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +11,8 @@ use std::time::Duration;
 struct Open {
     pin: Arc<PinnedCheckpoint>,
     used: Duration,
+    /// Whoever begins anew has no use for what it has opened before.
+    owner: Option<Uuid>,
 }
 
 #[derive(Default)]
@@ -22,6 +24,10 @@ impl Backups {
     }
     pub(crate) fn is_any_open(&self) -> bool {
         !self.lock().is_empty()
+    }
+    /// Lets go what somebody had opened who begins anew: it may have ended without a word.
+    pub(crate) fn close_of(&self, owner: Uuid) {
+        self.lock().retain(|_, open| open.owner != Some(owner));
     }
     /// Error when there are as many as may be.
     pub(crate) fn check_room(&self) -> Result<()> {
@@ -37,9 +43,10 @@ impl Backups {
         pin: PinnedCheckpoint,
         draw: u64,
         now: Duration,
+        owner: Option<Uuid>,
     ) -> (i64, Arc<PinnedCheckpoint>) {
         let (id, pin) = ((draw >> 1) as i64, Arc::new(pin));
-        self.lock().insert(id, Open { pin: pin.clone(), used: now });
+        self.lock().insert(id, Open { pin: pin.clone(), used: now, owner });
         (id, pin)
     }
     pub(crate) fn find(&self, id: i64, now: Duration) -> Result<Arc<PinnedCheckpoint>> {

@@ -6,9 +6,13 @@ pub(crate) const ROLLED_BACK: i32 = 21612;
 pub(crate) const COPIED: i32 = 21163;
 pub(crate) const CANNOT_TELL: i32 = 9_100_026;
 pub(crate) const COPIES_AGAIN: i32 = 9_100_027;
+/// A member has not what its set has taken in: found at a start, and while it follows.
+pub(crate) const LACKS_AT_START: i32 = 9_100_188;
+pub(crate) const LACKS: i32 = 9_100_189;
 
 /// All of them.
-pub(crate) const WATCHED: [i32; 6] = [ELECTED, VOTED, ROLLED_BACK, COPIED, CANNOT_TELL, COPIES_AGAIN];
+pub(crate) const WATCHED: [i32; 8] =
+    [ELECTED, VOTED, ROLLED_BACK, COPIED, CANNOT_TELL, COPIES_AGAIN, LACKS_AT_START, LACKS];
 
 /// A number in the attributes of a log line.
 pub(crate) fn number(attr: &str, name: &str) -> Option<i64> {

@@ -22,6 +22,8 @@ pub struct Options {
     pub lines: usize,
     /// Of a cluster: ranges move between its shards.
     pub moves: bool,
+    /// Of two sets with tenants: one of them is merged into the other one, again and again.
+    pub merges: bool,
 }
 
 impl Default for Options {
@@ -37,6 +39,7 @@ impl Default for Options {
             calm_ms: 20_000,
             lines: 80,
             moves: false,
+            merges: false,
         }
     }
 }

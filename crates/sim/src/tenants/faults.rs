@@ -1,5 +1,6 @@
 //! What breaks around two sets, by the numbers of their machines; and what breaks at some step of a split or a migration.
 
+use super::copying::Copying;
 use super::field::Field;
 use super::{EACH, Home, MEMBERS};
 use crate::cuts::Cut;
@@ -22,6 +23,10 @@ pub(super) enum Hit {
     At(Duration),
     /// Before a step of whoever leads it, by how often each member had stood still before; given up at that time.
     BeforeStep(u64, Vec<(usize, u32, i64)>, Duration),
+    /// When the copy of a merge is so far; given up at that time.
+    Copying(Copying, Duration),
+    /// Amid the copy of a merge.
+    CopyingAt(Duration),
 }
 
 impl Field {
@@ -48,7 +53,7 @@ impl Field {
             _ => self.below(self.options.longest_ms),
         }
     }
-    fn cut(&mut self, what: &'static str, cut: Cut) {
+    pub(super) fn cut(&mut self, what: &'static str, cut: Cut) {
         let ms = self.lasts();
         let id = self.broken.next_id;
         self.broken.next_id += 1;
@@ -195,6 +200,18 @@ impl Field {
                 }
                 self.end_hit();
             }
+            Some(Hit::Copying(how_far, until)) => {
+                let (how_far, over) = (*how_far, *until <= now);
+                if self.is_copying(how_far) {
+                    self.hit_copying(how_far);
+                } else if over {
+                    self.end_hit();
+                }
+            }
+            Some(Hit::CopyingAt(at)) if *at <= now => {
+                self.end_hit();
+                self.fault_amid_copying("amid a taking-in");
+            }
             _ => {}
         }
     }
@@ -215,7 +232,7 @@ impl Field {
         self.world.set_skew(self.machines()[who], ms);
     }
     /// Nothing of its process runs for a while, as after `SIGSTOP`.
-    fn pause(&mut self, who: usize) {
+    pub(super) fn pause(&mut self, who: usize) {
         if self.is_down(who) {
             return;
         }
@@ -233,7 +250,7 @@ impl Field {
         self.heal_after(ms, Heal::Pace(who));
     }
     /// A follower fetches or applies nothing.
-    fn stall(&mut self, who: usize) {
+    pub(super) fn stall(&mut self, who: usize) {
         let stage = if self.below(2) == 0 { Stage::Fetching } else { Stage::Applying };
         if self.set_stalled(who, stage, true) {
             self.broken.count("a follower lags");
@@ -247,7 +264,7 @@ impl Field {
         server.is_some_and(|s| s.instance.fail_points.configure(stage.held_by(), &mode).is_ok())
     }
     /// The primary of one of the sets.
-    fn step_down(&mut self) {
+    pub(super) fn step_down(&mut self) {
         self.broken.count("step-down");
         let to = self.from.other();
         let of_taker = self.sides[to as usize].leader().is_some() && self.below(3) == 0;
@@ -268,7 +285,7 @@ impl Field {
             self.take_down(i, true, absent);
         }
     }
-    fn stop(&mut self, who: usize, power: bool) {
+    pub(super) fn stop(&mut self, who: usize, power: bool) {
         self.broken.count(if power { "power loss" } else { "kill" });
         let absent = match self.below(3) {
             0 => 0,
@@ -276,7 +293,7 @@ impl Field {
         };
         self.take_down(who, power, absent);
     }
-    fn take_down(&mut self, who: usize, power: bool, absent_ms: u64) {
+    pub(super) fn take_down(&mut self, who: usize, power: bool, absent_ms: u64) {
         if self.is_down(who) {
             return;
         }

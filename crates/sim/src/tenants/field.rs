@@ -11,6 +11,7 @@ use crate::node::Node;
 use crate::set::asking::{connected, primary_of};
 use crate::set::broken::Broken;
 use crate::set::{Failure, Options, lines};
+use crate::world::Line;
 use crate::{Exit, ProcessId, World};
 use pando_bson::{Document, doc};
 use pando_env::Env;
@@ -53,7 +54,7 @@ pub(super) struct Field {
     pub(super) elections: u64,
     pub(super) rollbacks: u64,
     /// Looks at all machines, besides the rules of a set.
-    pub(super) looking: Box<dyn FnMut(&[Node], &mut Vec<String>)>,
+    pub(super) looking: Box<dyn FnMut(&[Node], &[Line], &mut Vec<String>)>,
     /// What is told with a failure.
     pub(super) told: Box<dyn Fn() -> Vec<String>>,
 }
@@ -91,7 +92,7 @@ impl Field {
             steps: BTreeMap::new(),
             elections: 0,
             rollbacks: 0,
-            looking: Box::new(|_, _| ()),
+            looking: Box::new(|_, _, _| ()),
             told: Box::new(Vec::new),
             world,
         }
@@ -168,7 +169,7 @@ impl Field {
         for side in &mut self.sides {
             side.look(&self.nodes, now, &told, &mut problems);
         }
-        (self.looking)(&self.nodes, &mut problems);
+        (self.looking)(&self.nodes, &told, &mut problems);
         for (i, node) in self.nodes.iter().enumerate() {
             if let Some(Exit::Failed(why)) = node.exit() {
                 problems.push(format!("machine {i} ended by itself: {why}"));

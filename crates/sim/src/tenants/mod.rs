@@ -2,7 +2,7 @@
 //! move ([`migrate`]).
 //!
 //! ```text
-//!   field ── six machines, three on each side; what breaks (faults), what is looked at (side)
+//!   field ── six machines, three on each side; what breaks (faults, copying), what is looked at (side)
 //!   board ── what all users have been told of where each tenant is, and what was found to be wrong
 //!   users ── of tenants, who go where their tenant goes
 //!   agreement ── what each set must be at the end
@@ -11,6 +11,7 @@
 
 mod agreement;
 mod board;
+mod copying;
 mod faults;
 mod field;
 pub mod migrate;

@@ -24,6 +24,17 @@ fn rules_and_promises_hold_over_three_seeds() {
 }
 
 #[test]
+fn sets_are_merged_under_faults() {
+    let merges = Options { merges: true, ..short() };
+    let once = |seed| run(seed, &merges).unwrap_or_else(|f| panic!("seed {seed}: {:#?}", f.problems));
+    let reports: Vec<Report> = (1..=3).map(once).collect();
+    let sum = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>();
+    // Two of each seed are without faults.
+    assert!(sum(|r| r.merged) > 8 && sum(|r| r.tenants_merged) > 60, "{reports:?}");
+    assert!(sum(|r| r.acknowledged) > 100 && sum(|r| r.nobodys) > 50, "{reports:?}");
+}
+
+#[test]
 fn a_seed_repeats_event_for_event() {
     assert_eq!(once(4), once(4));
 }

@@ -23,11 +23,12 @@ use lsm_tree::{
     SequenceNumberCounter, Slice, ValueType,
 };
 use pando_base::panics::poisoned;
+use pando_base::sync::Mutex;
 use pando_base::{Error, HashMap, Result, limits};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// Reads want the newest of everything; the crate reserves the top bit.
 const NEWEST: u64 = u64::MAX >> 1;

@@ -137,7 +137,7 @@ fn nonsense(state: &RawDoc) -> Error {
 pub fn append_op_time(b: &mut DocBuilder, name: &str, at: OpTime) {
     b.doc(name, |d| _ = d.timestamp("ts", at.ts).i64("t", at.t));
 }
-pub(crate) fn op_time(doc: &RawDoc) -> Option<OpTime> {
+pub fn op_time(doc: &RawDoc) -> Option<OpTime> {
     let ts = timestamp_at(doc, "ts")?;
     Some(OpTime::new(ts, doc.get("t").and_then(|v| v.as_i64())?))
 }

@@ -11,6 +11,7 @@ use pando_base::{Error, ErrorCode, Result, Timestamp, Uuid, limits};
 use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_env::BoxFuture;
 use pando_rpc::Retry;
+use pando_workflows::shard_split::append_op_time;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -30,9 +31,7 @@ impl Copier<'_> {
         let Some(held) = self.hold().await? else { return self.copy().await };
         let import = self.roles.maintenance.new_uuid();
         let taken = self.take_in_everywhere(import, &held).await;
-        // It is let go by itself otherwise.
-        let close = command(|b| _ = b.i64("_closeBackup", held.backup));
-        let _ = self.call(&held.host, &close, Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX)).await;
+        self.let_go(&held).await;
         taken?;
         publish(&self.roles.maintenance, import).await?;
         self.tell_sessions().await?;
@@ -40,33 +39,41 @@ impl Copier<'_> {
     }
     /// `None`: files do not help here.
     async fn hold(&self) -> Result<Option<Held>> {
-        let open = command(|b| _ = b.i32("_openBackup", 1));
+        if self.roles.storage.is_encrypted() {
+            return Ok(None);
+        }
+        // The donor's checkpoint may lie far behind. Here it has to have what was there when the tenants were counted, and no index build that was
+        // given up since; and nothing that the donor might still lose.
+        // What an attempt has opened that ended without a word is let go.
+        let open = command(|b| _ = b.i32("_openBackup", 1).bool("upToNow", true).uuid("owner", &self.id.0));
         // It takes a checkpoint.
         let limit = Duration::from_secs(limits::FOREIGN_TAKE_IN_SECS_MAX);
         let reply = self.donor.call_within(self.roles, &open, limit, limit).await?;
         let host = self.donor.primary().to_owned();
-        let time = |name: &str| match reply.get(name) {
-            Some(Value::Timestamp(at)) => Some(at),
-            _ => None,
-        };
         let backup = reply.get("backup").and_then(|v| v.as_i64());
-        let (Some(backup), Some(checkpoint)) = (backup, time("checkpoint")) else {
+        let (Some(backup), Some(Value::Timestamp(checkpoint))) = (backup, reply.get("checkpoint")) else {
             return Err(Error::internal(format!("not a backup: {reply}")));
         };
-        if reply.get("encrypted").is_some_and(|v| v.is_truthy()) || self.roles.storage.is_encrypted() {
+        let held = Held { host, backup, checkpoint };
+        if reply.get("encrypted").is_some_and(|v| v.is_truthy()) {
+            self.let_go(&held).await;
             return Ok(None);
         }
-        // What the donor might still lose must not be here.
-        if time("committed").is_none_or(|committed| committed < checkpoint) {
-            let text = "the donor's checkpoint is not on a majority yet";
-            return Err(Error::new(ErrorCode::InvalidSyncSource, text));
-        }
-        Ok(Some(Held { host, backup, checkpoint }))
+        Ok(Some(held))
+    }
+    /// The donor lets its checkpoint go; if it does not hear that it does so by itself, when another one is opened, at the end, or after a while.
+    async fn let_go(&self, held: &Held) {
+        let close = command(|b| _ = b.i64("_closeBackup", held.backup));
+        let _ = self.call(&held.host, &close, Duration::from_millis(limits::WORKFLOW_CALL_MS_MAX)).await;
     }
     /// All members that bear data, at the same time.
     async fn take_in_everywhere(&self, import: Uuid, held: &Held) -> Result<()> {
+        // Whatever was to be forgotten until now is before that time, also by an earlier primary's word that arrives late.
+        let since = self.roles.replication.last_applied();
         let take = command(|b| {
             b.uuid("_takeInCollections", &import.0).str("donor", &held.host).i64("backup", held.backup);
+            b.uuid("migration", &self.id.0);
+            append_op_time(b, "since", since);
         });
         all(self.members()?.iter().map(|host| self.take_in_on(host, &take)).collect()).await
     }
@@ -89,12 +96,18 @@ impl Copier<'_> {
             }
         })
     }
-    /// Nothing need be remembered any more of what was taken in: all of it is published, and on a majority, or has been dropped. A member that
-    /// is away keeps what it has until the next merge.
-    pub(crate) async fn forget_imports(&self) -> Result<()> {
+    /// Nothing need be remembered any more of what was taken in for this merge: all of it is published, and on a majority, or has been dropped.
+    /// Before a merge copies, that holds of all others, too. A member that is away keeps what it has until the next merge.
+    pub(crate) async fn forget_imports(&self, of_all: bool) -> Result<()> {
         let at = self.roles.replication.write_noop("what was taken in from another set is forgotten")?;
         self.roles.replication.await_majority(at).await?;
-        let forget = command(|b| _ = b.str("_forgetImport", "all").timestamp("upto", at.ts));
+        let forget = command(|b| {
+            match of_all {
+                true => b.str("_forgetImport", "all"),
+                false => b.uuid("_forgetImport", &self.id.0),
+            };
+            b.timestamp("upto", at.ts);
+        });
         all(self.members()?.iter().map(|host| self.forget_on(host, &forget)).collect()).await
     }
     fn forget_on<'a>(&'a self, host: &'a str, forget: &'a RawDoc) -> BoxFuture<'a, Result<()>> {

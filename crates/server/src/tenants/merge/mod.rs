@@ -39,6 +39,9 @@ impl Drop for Busy {
 }
 
 impl Taking {
+    pub(crate) fn is_busy(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
     /// # Errors
     /// 117 while another one goes on.
     pub(crate) fn begin(&self) -> Result<Taken> {

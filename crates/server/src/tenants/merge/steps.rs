@@ -1,7 +1,7 @@
 //! What follows the copy of the files, on each member and on the primary.
 
 use super::Taken;
-use pando_access::{Imported, Maintenance};
+use pando_access::{ImportOrder, Imported, Maintenance};
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, TenantId, Timestamp, Uuid};
 use pando_env::Env;
 
@@ -14,14 +14,14 @@ fn is_of_tenant(ns: &Namespace) -> bool {
 pub(crate) async fn take_in(
     env: &Env,
     maintenance: &Maintenance,
-    import: Uuid,
+    order: ImportOrder,
     taken: &Taken,
     go_on: impl FnMut() -> Result<()> + Send + 'static,
 ) -> Result<Imported> {
     let (maintenance, disk, taken, mut go_on) = (maintenance.clone(), env.disk.clone(), taken.clone(), go_on);
     let work = move || {
         let _taken = taken;
-        let done = maintenance.take_in(import, &is_of_tenant, &mut go_on);
+        let done = maintenance.take_in(&order, &is_of_tenant, &mut go_on);
         if done.is_err() {
             pando_storage::discard_foreign(&*disk)?;
         }

@@ -1,6 +1,7 @@
 //! A set takes the tenants of another one in by their files, on real disks: every member, whatever happens to it in between.
 
 use crate::sets::words::*;
+use pando_base::Timestamp;
 use pando_bson::{Binary, Bson, Document, doc};
 use pando_server::Config;
 use pando_testserver::{Client, Set, is, pause, run, spawn};
@@ -10,8 +11,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 fn nameless(c: &mut Config) {
     (c.repl_set, c.serverless) = (None, true);
 }
+fn uuid(n: u8) -> Bson {
+    Bson::Binary(Binary { subtype: 4, bytes: vec![n; 16] })
+}
 fn import() -> Bson {
-    Bson::Binary(Binary { subtype: 4, bytes: vec![7; 16] })
+    uuid(7)
+}
+fn merge() -> Bson {
+    uuid(8)
+}
+/// A time before all that is taken in here.
+fn since() -> Bson {
+    Bson::Timestamp(Timestamp::new(1, 1))
+}
+fn take_in_of(donor: String, backup: i64) -> Document {
+    let mut ask = doc! { "_takeInCollections": import(), "donor": donor, "backup": backup };
+    ask.push("migration", merge());
+    ask.push("since", doc! { "ts": since(), "t": 0_i64 });
+    ask.push("$db", "admin");
+    ask
 }
 /// The donor's only member; the recipient's are 0 to 2.
 const DONOR: usize = 3;
@@ -125,9 +143,7 @@ impl Two {
     }
     async fn take_in(&self, member: usize) -> Document {
         let donor = self.set.host(DONOR);
-        let ask =
-            doc! { "_takeInCollections": import(), "donor": donor, "backup": self.backup, "$db": "admin" };
-        self.set.connect(member).await.run(ask).await
+        self.set.connect(member).await.run(take_in_of(donor, self.backup)).await
     }
     async fn take_in_everywhere(&self) {
         for i in RECIPIENT {
@@ -194,13 +210,21 @@ impl Two {
     }
     /// Once a majority stands behind the publication: every member forgets, and goes on with what it has.
     async fn forget(&self) {
+        let upto = self.majority_time().await;
+        self.forget_of(merge(), upto).await;
+    }
+    /// A time that a majority has.
+    async fn majority_time(&self) -> Bson {
         let mut c = self.client().await;
-        let done = c.ok(doc! { "insert": "c", "documents": [{ "_id": "end" }], "$db": "own_app", "writeConcern": majority() }).await;
-        let upto = done.get("operationTime").cloned().unwrap();
+        let note = doc! { "update": "c", "updates": [{ "q": { "_id": "end" }, "u": { "$inc": { "n": 1 } }, "upsert": true }], "$db": "own_app", "writeConcern": majority() };
+        c.ok(note).await.get("operationTime").cloned().unwrap()
+    }
+    /// Every member has heard it, and says that it has nothing more.
+    async fn forget_of(&self, whose: Bson, upto: Bson) {
         for i in RECIPIENT {
             self.set
                 .until("nothing need be remembered", async |set| {
-                    let ask = doc! { "_forgetImport": import(), "upto": upto.clone(), "$db": "admin" };
+                    let ask = doc! { "_forgetImport": whose.clone(), "upto": upto.clone(), "$db": "admin" };
                     is(&set.connect(i).await.run(ask).await, "forgotten")
                 })
                 .await;
@@ -251,6 +275,54 @@ fn tenants_come_by_their_files_to_every_member() {
             .ok(doc! { "insert": "indexes", "documents": [{ "_id": 9000, "u": "new" }], "$db": "acme_app" })
             .await;
         two.check_same().await;
+        two.done().await;
+    });
+}
+
+/// An earlier merge may end, or its primary's word arrive, while this one waits for its publication.
+#[test]
+fn what_is_forgotten_for_an_earlier_merge_is_of_that_one() {
+    run(async {
+        let two = Two::start().await;
+        two.take_in_everywhere().await;
+        let now = two.majority_time().await;
+        two.forget_of(uuid(9), now).await;
+        two.forget_of("all".into(), since()).await;
+        for i in RECIPIENT {
+            assert_eq!(two.set.server(i).imports().unwrap().len(), 1, "member {i}");
+        }
+        let published = two.publish(majority()).await;
+        assert_eq!(number(&published, "n"), 6, "{published:?}");
+        two.check_same().await;
+        two.forget().await;
+        for i in RECIPIENT {
+            assert!(two.set.server(i).imports().unwrap().is_empty(), "member {i}");
+        }
+        two.done().await;
+    });
+}
+
+/// What an earlier attempt had brought, and was dropped again, is not in its way.
+#[test]
+fn a_member_that_lags_takes_in_when_it_has_what_was_before() {
+    run(async {
+        let two = Two::start().await;
+        let p = two.primary().await;
+        let late = (p + 1) % 3;
+        let mut c = two.client().await;
+        c.ok(doc! { "create": "indexes", "$db": "acme_app", "writeConcern": { "w": 3 } }).await;
+        two.set.fail_point(late, "rsSyncApplyStop", true).await;
+        c.ok(doc! { "dropDatabase": 1, "$db": "acme_app", "writeConcern": majority() }).await;
+        let hello = two.set.hello(p).await;
+        let last = hello.get("lastWrite").and_then(Bson::as_doc).and_then(|w| w.get("opTime")).cloned();
+        let mut ask = take_in_of(two.set.host(DONOR), two.backup);
+        ask.set("since", last.expect("a last write"));
+        let mut asker = two.set.connect(late).await;
+        let task = spawn(async move { asker.run(ask).await });
+        pause(100).await;
+        two.set.fail_point(late, "rsSyncApplyStop", false).await;
+        let taken = task.await.expect("an answer");
+        assert!(is(&taken, "ok"), "{taken:?}");
         two.done().await;
     });
 }
@@ -354,7 +426,7 @@ fn a_member_without_the_files_copies_the_set() {
             .await;
         two.check_same().await;
         // It has them from another member: nothing is named here, so it would copy files once more.
-        let ask = doc! { "_takeInCollections": import(), "donor": two.set.host(DONOR), "backup": 4711_i64, "$db": "admin" };
+        let ask = take_in_of(two.set.host(DONOR), 4711);
         assert_eq!(two.set.connect(late).await.err(ask.clone()).await.0, 43);
         assert!(is(&two.set.connect(two.primary().await).await.run(ask).await, "ok"));
         two.forget().await;
@@ -399,9 +471,8 @@ fn a_leader_without_the_files_does_not_take_itself_for_drained() {
 fn what_cannot_be_taken_in_is_refused() {
     run(async {
         let two = Two::start().await;
-        let ask = |donor: String, backup: i64| doc! { "_takeInCollections": import(), "donor": donor, "backup": backup, "$db": "admin" };
         let mut c = two.client().await;
-        let (code, _) = c.err(ask(two.set.host(DONOR), 4711)).await;
+        let (code, _) = c.err(take_in_of(two.set.host(DONOR), 4711)).await;
         assert_eq!(code, 43, "such a backup is not there");
         assert_eq!(c.err(doc! { "_takeInCollections": import(), "$db": "admin" }).await.0, 40414);
         assert_eq!(c.err(doc! { "_takeInCollections": 1, "$db": "admin" }).await.0, 2);

@@ -7,6 +7,8 @@ use super::super::board::Board;
 use super::super::name;
 use super::definitions::{self, Definitions};
 use super::knowledge::{Knowledge, Plant};
+use super::newcomers;
+use super::nobodys;
 use super::operator::plant_db;
 use super::{RECIPIENTS, SETS, TENANTS};
 use crate::client::Client;
@@ -21,6 +23,7 @@ pub(super) struct Judge {
     pub(super) knowledge: Arc<Mutex<Knowledge>>,
     pub(super) board: Arc<Mutex<Board>>,
     pub(super) definitions: Arc<Mutex<Definitions>>,
+    pub(super) merges: bool,
 }
 
 impl Judge {
@@ -38,12 +41,25 @@ impl Judge {
         for tenant in 0..TENANTS {
             problems.extend(self.tenant(tenant, &sets).await?);
         }
+        if self.merges {
+            problems.extend(self.beside(&sets).await?);
+        }
         for (home, addrs) in Home::BOTH.into_iter().zip(sets) {
             for coll in ["tenantMigrationDonors", RECIPIENTS, "tenantMigrationProgress"] {
                 self.parts.nothing_left(coll, &addrs).await;
             }
             problems.extend(self.parts.same(SETS[home as usize], addrs).await);
         }
+        Ok(problems)
+    }
+    /// Who came into being meanwhile, and what is no tenant's.
+    async fn beside(&self, sets: &[Vec<String>]) -> Result<Vec<String>, String> {
+        self.parts.at("newcomers, and what is no tenant's".to_owned());
+        let mut first = connected(&self.parts.env, &sets[0][0]).await;
+        let mut second = connected(&self.parts.env, &sets[1][0]).await;
+        let mut problems = newcomers::check([&mut first, &mut second], &self.knowledge).await?;
+        problems.extend(nobodys::check(&mut first, Home::First, &self.knowledge).await?);
+        problems.extend(nobodys::check(&mut second, Home::Second, &self.knowledge).await?);
         Ok(problems)
     }
     async fn tenant(&self, tenant: usize, sets: &[Vec<String>]) -> Result<Vec<String>, String> {

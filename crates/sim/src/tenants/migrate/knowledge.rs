@@ -1,6 +1,8 @@
 //! What is known of migrations: what was asked for, what commands said, and what was put in their way.
 
 use super::super::Home;
+use super::newcomers::Newcomers;
+use super::nobodys::Nobodys;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -18,7 +20,9 @@ pub(super) enum Said {
 #[derive(Clone, Debug)]
 pub(super) struct Migration {
     pub(super) id: u8,
-    pub(super) tenant: usize,
+    pub(super) tenants: Vec<usize>,
+    /// All that the set has.
+    pub(super) merges: bool,
     pub(super) from: Home,
     pub(super) begun: Duration,
     pub(super) said: Option<Said>,
@@ -51,6 +55,8 @@ pub(super) struct Knowledge {
     pub(super) calm: bool,
     pub(super) plants_kept: usize,
     pub(super) definitions: usize,
+    pub(super) newcomers: Newcomers,
+    pub(super) nobodys: Nobodys,
     /// Writes that a set refused which did not have their tenant.
     pub(super) turned_away: usize,
 }
@@ -66,16 +72,19 @@ impl Knowledge {
         self.migrations.iter().filter(|m| m.over.is_none())
     }
     pub(super) fn is_moving(&self, tenant: usize) -> bool {
-        self.under_way().any(|m| m.tenant == tenant)
+        self.under_way().any(|m| m.tenants.contains(&tenant))
     }
-    pub(super) fn count(&self, is: impl Fn(&Said) -> bool) -> usize {
-        self.migrations.iter().filter(|m| m.said.as_ref().is_some_and(&is)).count()
+    /// Of migrations of one tenant, or of merges.
+    pub(super) fn count(&self, merges: bool, is: impl Fn(&Said) -> bool) -> usize {
+        let of_kind = self.migrations.iter().filter(|m| m.merges == merges);
+        of_kind.filter(|m| m.said.as_ref().is_some_and(&is)).count()
     }
-    /// Whether another one, in the other direction or of the same tenant, was there since this one was asked for.
+    /// Whether another one, in the other direction or of the same tenant, was there since this one was asked for; or any, beside a merge.
     pub(super) fn may_be_refused(&self, id: u8) -> bool {
         let Some(own) = self.migrations.iter().find(|m| m.id == id) else { return true };
         let there = |m: &Migration| m.over.is_none_or(|over| over >= own.begun);
-        let clashes = |m: &Migration| m.from != own.from || m.tenant == own.tenant;
+        let shared = |m: &Migration| m.tenants.iter().any(|t| own.tenants.contains(t));
+        let clashes = |m: &Migration| m.from != own.from || m.merges || own.merges || shared(m);
         self.migrations.iter().any(|m| m.id != id && there(m) && clashes(m))
     }
 }

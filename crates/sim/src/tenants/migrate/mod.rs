@@ -1,7 +1,8 @@
 //! Two sets of three members between which tenants move under faults, and users who go where their tenant goes.
 //!
 //! Some tenants go from one of the sets to the other at the same time, then some go the same way or back, for as long as the run lasts
-//! ([`moves`], [`operator`]); some are called off, some go where something of the tenant is already. Members of both sets are killed, lose
+//! ([`moves`], [`operator`]); some are called off, some go where something of the tenant is already. Or one set is merged into the other one, with all
+//! tenants that it has, again and again ([`merges`]), while new ones come into being ([`newcomers`]) and others write what is no tenant's ([`nobodys`]). Members of both sets are killed, lose
 //! power or stand still, links are cut, clocks jump, primaries step down, at any time and before some step of most migrations
 //! ([`super::faults`]). Both sets are looked at all the time as a set alone is ([`super::side`]), and so is what their members say of
 //! tenants ([`decisions`]). At the end everything heals and is judged: by what users were told ([`super::users`], [`definitions`],
@@ -9,9 +10,13 @@
 
 mod decisions;
 mod definitions;
+mod imports;
 mod judgement;
 mod knowledge;
+mod merges;
 mod moves;
+mod newcomers;
+mod nobodys;
 mod operator;
 mod shape;
 mod strays;
@@ -78,6 +83,18 @@ pub struct Report {
     pub committed: usize,
     pub aborted: usize,
     pub refused: usize,
+    /// Of merges: how they ended, and how many tenants went with those that committed.
+    pub merged: usize,
+    pub merges_aborted: usize,
+    pub merges_refused: usize,
+    pub tenants_merged: usize,
+    /// Members that copied their set's data because they lacked what the set had taken in.
+    pub lacking: usize,
+    /// Rollbacks of members that had just published what they had taken in.
+    pub imports_undone: usize,
+    /// Tenants that came into being meanwhile, and documents that are no tenant's.
+    pub newcomers: usize,
+    pub nobodys: usize,
     /// Why, of those that nobody had called off and that had nothing in their way.
     pub reasons: BTreeMap<String, u32>,
     /// Commands that were told to go elsewhere, or to stay after they had waited.
@@ -105,6 +122,7 @@ struct Run {
     schedule: moves::Schedule,
     knowledge: Arc<Mutex<Knowledge>>,
     definitions: Arc<Mutex<Definitions>>,
+    imports: Arc<Mutex<imports::Seen>>,
 }
 
 /// Runs one seed.
@@ -113,6 +131,9 @@ pub fn run(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
     for home in Home::BOTH {
         let config = run.shape.config(home, &run.field.addrs()[home.machines()]);
         run.field.initiate(home.machines(), config, run.shape.asks_for_logins)?;
+    }
+    if options.merges {
+        run.settle()?;
     }
     let stop = Arc::new(AtomicBool::new(false));
     let people = run.field.world.sim.start_process();
@@ -146,18 +167,31 @@ impl Run {
             all.chain([format!("in the way: {:?}", known.plants)]).collect()
         });
         let mut decisions = decisions::Decisions::default();
-        field.looking = Box::new(move |nodes, problems| decisions.look(nodes, problems));
+        let imports: Arc<Mutex<imports::Seen>> = Arc::default();
+        let seen = imports.clone();
+        field.looking = Box::new(move |nodes, lines, problems| {
+            decisions.look(nodes, problems);
+            lock(&seen).look(nodes, lines);
+        });
         (field.takers_lead, field.stepping, field.amid) = (true, 0..MEMBERS, "amid a migration");
         let schedule = moves::Schedule::new(Duration::ZERO);
-        Run { field, shape, schedule, knowledge, definitions: Arc::default() }
+        Run { field, shape, schedule, knowledge, definitions: Arc::default(), imports }
     }
     fn invite(&self, people: ProcessId, place: &Place) {
         let (sim, users) = (&self.field.world.sim, &self.field.users);
         users.come(&self.field.world, people, place);
         let defines = definitions::run(place.clone(), self.definitions.clone(), self.knowledge.clone());
         sim.spawn(people, "definer", defines);
-        let strays = strays::run(place.clone(), users.written.clone(), self.knowledge.clone());
+        let merges = self.field.options.merges;
+        let strays = strays::run(place.clone(), users.written.clone(), self.knowledge.clone(), merges);
         sim.spawn(people, "stray", strays);
+        if !merges || place.user != 0 {
+            return;
+        }
+        sim.spawn(people, "newcomer", newcomers::run(place.clone(), self.knowledge.clone()));
+        for home in Home::BOTH {
+            sim.spawn(people, "nobody", nobodys::run(place.clone(), home, self.knowledge.clone()));
+        }
     }
 
     /// Faults and migrations, until the time is over.
@@ -172,7 +206,10 @@ impl Run {
                 self.field.fault();
                 next += Duration::from_millis(self.field.below(options.between_ms * 2));
             }
-            self.move_if_due();
+            match options.merges {
+                true => self.merge_if_due(),
+                false => self.move_if_due(),
+            }
             self.field.go_on(Duration::from_millis(LOOK_MS))?;
             self.field.heal_due();
         }
@@ -182,8 +219,12 @@ impl Run {
     fn check(mut self, people: ProcessId) -> Result<Report, Box<Failure>> {
         let (knowledge, board) = (self.knowledge.clone(), self.field.board.clone());
         let definitions = self.definitions.clone();
-        let judge = |parts| judgement::Judge { parts, knowledge, board, definitions }.run();
+        let merges = self.field.options.merges;
+        let judge = |parts| judgement::Judge { parts, knowledge, board, definitions, merges }.run();
         self.field.judge(LIVELY, judge)?;
+        if merges {
+            self.field.stop_if(self.imports_left())?;
+        }
         let sim = &self.field.world.sim;
         sim.kill(people);
         sim.kill(self.field.operator);
@@ -194,13 +235,16 @@ impl Run {
         let field = &self.field;
         let (sim, knowledge, board) = (&field.world.sim, lock(&self.knowledge), lock(&field.board));
         let written = lock(&field.users.written);
+        let imports = lock(&self.imports).counts;
+        let merged = |m: &&knowledge::Migration| m.merges && m.said == Some(Said::Committed);
         let mut reasons: BTreeMap<String, u32> = BTreeMap::new();
         for migration in knowledge.migrations.iter().filter(|m| !m.called_off && !m.in_its_way) {
             if let Some(Said::Aborted(code)) = migration.said {
                 let why = migration.why.rsplit(" :: ").next().unwrap_or_default();
                 // Without what is different in each.
                 let why: String = why.chars().filter(|c| !c.is_ascii_digit()).take(60).collect();
-                *reasons.entry(format!("{code}: {why}")).or_default() += 1;
+                let what = if migration.merges { "merge " } else { "" };
+                *reasons.entry(format!("{what}{code}: {why}")).or_default() += 1;
             }
         }
         Report {
@@ -210,9 +254,17 @@ impl Run {
             elections: field.elections,
             rollbacks: field.rollbacks,
             entries: field.sides.iter().map(|s| s.watch.committed.chain.len()).sum(),
-            committed: knowledge.count(|s| *s == Said::Committed),
-            aborted: knowledge.count(|s| matches!(s, Said::Aborted(_))),
-            refused: knowledge.count(|s| matches!(s, Said::Refused(_))),
+            committed: knowledge.count(false, |s| *s == Said::Committed),
+            aborted: knowledge.count(false, |s| matches!(s, Said::Aborted(_))),
+            refused: knowledge.count(false, |s| matches!(s, Said::Refused(_))),
+            merged: knowledge.count(true, |s| *s == Said::Committed),
+            merges_aborted: knowledge.count(true, |s| matches!(s, Said::Aborted(_))),
+            merges_refused: knowledge.count(true, |s| matches!(s, Said::Refused(_))),
+            tenants_merged: knowledge.migrations.iter().filter(merged).map(|m| m.tenants.len()).sum(),
+            lacking: imports.lacking,
+            imports_undone: imports.undone,
+            newcomers: knowledge.newcomers.let_in(),
+            nobodys: knowledge.nobodys.acknowledged(),
             reasons,
             moved: board.moved,
             stayed: board.stayed,

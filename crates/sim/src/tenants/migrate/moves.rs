@@ -33,7 +33,7 @@ impl Schedule {
 }
 
 impl Run {
-    fn operator(&self) -> Operator {
+    pub(super) fn operator(&self) -> Operator {
         let (field, addrs) = (&self.field, self.field.addrs());
         Operator {
             env: field.env(field.operator),
@@ -42,30 +42,31 @@ impl Run {
             board: field.board.clone(),
         }
     }
-    fn below(&self, n: u64) -> u64 {
+    pub(super) fn below(&self, n: u64) -> u64 {
         self.field.below(n)
     }
     /// Tenants that may go from a set: they are there, and nothing of them is elsewhere.
-    fn candidates(&self, from: Home) -> Vec<usize> {
+    pub(super) fn candidates(&self, from: Home) -> Vec<usize> {
         let (knowledge, board) = (lock(&self.knowledge), lock(&self.field.board));
         let fits = |t: &usize| {
             board.announced(*t).home == from && !knowledge.is_moving(*t) && !knowledge.plants.contains_key(t)
         };
         (0..TENANTS).filter(fits).collect()
     }
-    fn plan(&mut self, tenant: usize, from: Home) -> Plan {
+    pub(super) fn plan(&mut self, tenant: usize, from: Home) -> Plan {
         self.schedule.last_id += 1;
         let longest = [0, 50, 500, 5000][self.below(4) as usize];
         Plan {
             id: self.schedule.last_id,
-            tenant,
+            tenants: vec![tenant],
+            merges: false,
             from,
             abort_after: (self.below(5) == 0).then(|| Duration::from_micros(self.below(longest * 1000 + 1))),
             in_its_way: self.below(8) == 0,
             told_after: Duration::from_millis(self.below(2000)),
         }
     }
-    fn begin(&mut self, plan: Plan) {
+    pub(super) fn begin(&mut self, plan: Plan) {
         let (sim, operator, process) = (&self.field.world.sim, self.operator(), self.field.operator);
         operator.begin(&plan);
         if let Some(after) = plan.abort_after {
@@ -117,21 +118,32 @@ impl Run {
         lock(&self.knowledge).calm = true;
         self.until(|k| k.undecided() == 0, "a migration does not end")?;
         self.until(|k| k.under_way().next().is_none(), "a migration leaves something")?;
+        if self.field.options.merges {
+            return self.end_merges();
+        }
         for from in Home::BOTH {
             let Some(tenant) = self.candidates(from).first().copied() else { continue };
             let plan = Plan { abort_after: None, in_its_way: false, ..self.plan(tenant, from) };
-            let id = plan.id;
-            self.begin(plan);
-            self.until(|k| k.undecided() == 0, "a migration without faults does not end")?;
-            let how = lock(&self.knowledge).migration(id).and_then(|m| m.said);
-            if how != Some(Said::Committed) {
-                return Err(self.field.fail(vec![format!("migration {id} without faults is {how:?}")]));
-            }
-            self.until(|k| k.under_way().next().is_none(), "a migration leaves something")?;
+            self.commits(plan)?;
         }
         Ok(())
     }
-    fn until(&mut self, done: impl Fn(&Knowledge) -> bool, what: &str) -> Result<(), Box<Failure>> {
+    /// One without faults.
+    pub(super) fn commits(&mut self, plan: Plan) -> Result<(), Box<Failure>> {
+        let id = plan.id;
+        self.begin(plan);
+        self.until(|k| k.undecided() == 0, "a migration without faults does not end")?;
+        let migration = lock(&self.knowledge).migration(id).cloned();
+        if !migration.as_ref().is_some_and(|m| m.said == Some(Said::Committed)) {
+            return Err(self.field.fail(vec![format!("migration {id} without faults is {migration:?}")]));
+        }
+        self.until(|k| k.under_way().next().is_none(), "a migration leaves something")
+    }
+    pub(super) fn until(
+        &mut self,
+        done: impl Fn(&Knowledge) -> bool,
+        what: &str,
+    ) -> Result<(), Box<Failure>> {
         let end = self.field.now() + ENDS_WITHIN;
         while !done(&lock(&self.knowledge)) {
             if self.field.now() >= end {

@@ -25,11 +25,14 @@ const LOOKS: u32 = 20;
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) id: u8,
-    pub(super) tenant: usize,
+    /// Where something is in the way it is of the first one.
+    pub(super) tenants: Vec<usize>,
+    /// All that the set has, whatever that is: these tenants, and newcomers.
+    pub(super) merges: bool,
     pub(super) from: Home,
     /// It is called off after this time.
     pub(super) abort_after: Option<Duration>,
-    /// Something of the tenant is put where it goes.
+    /// Something of a tenant is put where it goes.
     pub(super) in_its_way: bool,
     /// All users are told so long after the decision.
     pub(super) told_after: Duration,
@@ -94,7 +97,12 @@ impl Operator {
         env.timeout(REPLY_LIMIT, asking).await?
     }
     /// Asks until `judge` finds an answer in the reply.
-    async fn insist<T>(&self, of: Home, body: Document, judge: impl Fn(&RawDoc) -> Option<T>) -> T {
+    pub(super) async fn insist<T>(
+        &self,
+        of: Home,
+        body: Document,
+        judge: impl Fn(&RawDoc) -> Option<T>,
+    ) -> T {
         let body = body.to_raw();
         loop {
             if let Some(found) = self.ask(of, &body).await.and_then(|reply| judge(&reply)) {
@@ -110,7 +118,10 @@ impl Operator {
         let to = plan.from.other() as usize;
         let mut d = doc! { "donorStartMigration": 1, "migrationId": uuid(plan.id) };
         d.push("recipientConnectionString", format!("{}/{}", SETS[to], self.addrs[to].join(",")));
-        d.push("tenantId", name(plan.tenant));
+        match plan.merges {
+            true => d.push("protocol", "shard merge"),
+            false => d.push("tenantId", name(plan.tenants[0])),
+        }
         d.push("readPreference", doc! { "mode": "primary" });
         d.push("$db", "admin");
         d
@@ -121,7 +132,8 @@ impl Operator {
         let mut knowledge = lock(&self.knowledge);
         knowledge.migrations.push(Migration {
             id: plan.id,
-            tenant: plan.tenant,
+            tenants: plan.tenants.clone(),
+            merges: plan.merges,
             from: plan.from,
             begun: self.env.clock.mono(),
             said: None,
@@ -131,8 +143,10 @@ impl Operator {
             forgotten: false,
             over: None,
         });
-        let moving = &mut lock(&self.board).tenants[plan.tenant].moving;
-        moving.get_or_insert(Moving { from: plan.from, committed: None });
+        let mut board = lock(&self.board);
+        for tenant in &plan.tenants {
+            board.tenants[*tenant].moving.get_or_insert(Moving { from: plan.from, committed: None });
+        }
     }
     /// One migration, from its command until nothing is left of it.
     pub(super) async fn run(self, plan: Plan) {
@@ -144,7 +158,7 @@ impl Operator {
                 self.problem(format!("migration {} went over what was there: {plan:?}", plan.id));
             }
             self.env.clock.sleep(plan.told_after).await;
-            lock(&self.board).announce(plan.tenant);
+            self.announce(&plan);
             self.until_quiet(&plan).await;
         }
         if !matches!(how, Said::Refused(_)) {
@@ -154,7 +168,16 @@ impl Operator {
         self.until_gone(&plan, how).await;
         self.end(&plan);
         if planted {
-            self.uproot(plan.tenant, plan.from.other()).await;
+            self.uproot(plan.tenants[0], plan.from.other()).await;
+        }
+    }
+    /// Everybody is told; of one that was asked for beside another one, of those whom that has left.
+    fn announce(&self, plan: &Plan) {
+        let mut board = lock(&self.board);
+        for tenant in &plan.tenants {
+            if board.announced(*tenant).home == plan.from {
+                board.announce(*tenant);
+            }
         }
     }
     fn end(&self, plan: &Plan) {
@@ -162,19 +185,19 @@ impl Operator {
         if let Some(migration) = knowledge.migration(plan.id) {
             migration.over = Some(self.env.clock.mono());
         }
-        if !knowledge.is_moving(plan.tenant) {
-            lock(&self.board).tenants[plan.tenant].moving = None;
+        for tenant in plan.tenants.iter().filter(|tenant| !knowledge.is_moving(**tenant)) {
+            lock(&self.board).tenants[*tenant].moving = None;
         }
     }
     /// Something of the tenant is where it goes, on a majority.
     async fn plant(&self, plan: &Plan) -> bool {
-        let number = -i64::from(plan.id);
-        lock(&self.knowledge).plants.insert(plan.tenant, Plant::Unsure);
+        let (number, tenant) = (-i64::from(plan.id), plan.tenants[0]);
+        lock(&self.knowledge).plants.insert(tenant, Plant::Unsure);
         let to = plan.from.other();
         let there = |reply: &RawDoc| (is_done(reply) || code_within(reply) == 11000).then_some(());
-        self.insist(to, put_plant(plan.tenant, number), there).await;
+        self.insist(to, put_plant(tenant, number), there).await;
         let mut knowledge = lock(&self.knowledge);
-        knowledge.plants.insert(plan.tenant, Plant::There(to, number));
+        knowledge.plants.insert(tenant, Plant::There(to, number));
         if let Some(migration) = knowledge.migration(plan.id) {
             migration.in_its_way = true;
         }
@@ -203,7 +226,9 @@ impl Operator {
     /// Returns when nothing that was sent to the donor before the announcement may be carried out there any more.
     async fn until_quiet(&self, plan: &Plan) {
         let announced = self.env.clock.mono();
-        while !lock(&self.board).is_quiet(plan.tenant, plan.from, announced, self.env.clock.mono()) {
+        let is_quiet =
+            |tenant: &usize| lock(&self.board).is_quiet(*tenant, plan.from, announced, self.env.clock.mono());
+        while !plan.tenants.iter().all(is_quiet) {
             self.env.clock.sleep(PAUSE).await;
         }
     }
@@ -221,9 +246,11 @@ impl Operator {
             self.problem(text);
         }
         if committed(how) {
-            let (tenant, now) = (migration.tenant, self.env.clock.mono());
-            if let Some(moving) = &mut lock(&self.board).tenants[tenant].moving {
-                moving.committed.get_or_insert(now);
+            let (now, mut board) = (self.env.clock.mono(), lock(&self.board));
+            for tenant in &migration.tenants {
+                if let Some(moving) = &mut board.tenants[*tenant].moving {
+                    moving.committed.get_or_insert(now);
+                }
             }
         }
     }
@@ -280,9 +307,11 @@ impl Operator {
             migration.forgotten = true;
             // From then on the donor takes whatever is written there.
             let mut board = lock(&self.board);
-            let moving = &mut board.tenants[migration.tenant].moving;
-            if let Some(moving) = moving.as_mut().filter(|_| migration.said == Some(Said::Committed)) {
-                moving.committed = None;
+            let committed = migration.said == Some(Said::Committed);
+            for tenant in migration.tenants.iter().filter(|_| committed) {
+                if let Some(moving) = &mut board.tenants[*tenant].moving {
+                    moving.committed = None;
+                }
             }
         }
         // 327: somebody had asked before, and nobody heard the answer.
@@ -305,14 +334,20 @@ impl Operator {
             Said::Aborted(_) => plan.from.other(),
             Said::Refused(_) => return,
         };
+        for tenant in &plan.tenants {
+            self.until_nothing_of(*tenant, plan.id, without).await;
+        }
+    }
+    /// Returns when the set that does not have a tenant has nothing of it.
+    async fn until_nothing_of(&self, tenant: usize, id: u8, without: Home) {
         // Another one of the same tenant may be under way.
-        let alone = |k: &Knowledge| k.under_way().filter(|m| m.tenant == plan.tenant).count() == 1;
-        let is_owner = lock(&self.board).announced(plan.tenant).home == without;
+        let alone = |k: &Knowledge| k.under_way().filter(|m| m.tenants.contains(&tenant)).count() == 1;
+        let is_owner = lock(&self.board).announced(tenant).home == without;
         if is_owner || !alone(&lock(&self.knowledge)) {
             return;
         }
         let find = doc! {
-            "find": "lists", "maxTimeMS": 8000, "readConcern": { "level": "linearizable" }, "$db": database(plan.tenant)
+            "find": "lists", "maxTimeMS": 8000, "readConcern": { "level": "linearizable" }, "$db": database(tenant)
         };
         for look in 0.. {
             let found = self
@@ -322,7 +357,7 @@ impl Operator {
                 return;
             }
             if look == LOOKS {
-                self.problem(format!("migration {} is over, and {without:?} has {found:?}", plan.id));
+                self.problem(format!("migration {id} is over, and {without:?} has {found:?}"));
                 return;
             }
             self.env.clock.sleep(PAUSE).await;

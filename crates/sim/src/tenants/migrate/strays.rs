@@ -16,7 +16,13 @@ const STAYS_MS: u64 = 4000;
 /// Of a command that nobody has answered nothing comes any more.
 const GHOSTS: Duration = Duration::from_secs(16);
 
-pub(super) async fn run(place: Place, written: Arc<Mutex<Written>>, knowledge: Arc<Mutex<Knowledge>>) {
+/// `merges`: whole sets move.
+pub(super) async fn run(
+    place: Place,
+    written: Arc<Mutex<Written>>,
+    knowledge: Arc<Mutex<Knowledge>>,
+    merges: bool,
+) {
     let mut c = Caller::new(place, 6);
     let mut n = c.place.user << 32;
     while !c.stopped() {
@@ -26,7 +32,9 @@ pub(super) async fn run(place: Place, written: Arc<Mutex<Written>>, knowledge: A
             let knowledge = lock(&knowledge);
             (knowledge.is_moving(tenant), knowledge.calm)
         };
-        if !calm && c.below(if is_moving { 2 } else { 40 }) == 0 {
+        // One of them is enough to keep a whole set where it is.
+        let seldom = if merges { 30 } else { 1 };
+        if !calm && c.below(seldom * if is_moving { 2 } else { 40 }) == 0 {
             n += 1;
             write(&mut c, tenant, n, &knowledge).await;
         }
@@ -35,7 +43,7 @@ pub(super) async fn run(place: Place, written: Arc<Mutex<Written>>, knowledge: A
 }
 /// Rather one that moves.
 fn some_tenant(c: &Caller, knowledge: &Mutex<Knowledge>) -> usize {
-    let moving: Vec<usize> = lock(knowledge).under_way().map(|m| m.tenant).collect();
+    let moving: Vec<usize> = lock(knowledge).under_way().flat_map(|m| m.tenants.clone()).collect();
     match c.below(3) {
         0 | 1 if !moving.is_empty() => moving[c.below(moving.len() as u64) as usize],
         _ => c.some_tenant(),

@@ -62,7 +62,54 @@ fn all_tenants_of_a_set_go_and_it_takes_no_new_ones() {
         two.forget(1).await;
         two.until_gone(1).await;
         assert_eq!(two.databases(DONOR).await, [""; 0]);
+        for i in two.members(RECIPIENT) {
+            assert!(two.set.server(i).imports().expect("names").is_empty(), "member {i}");
+        }
         two.client(DONOR).await.ok(put("new_db", 1)).await;
+        two.done().await;
+    });
+}
+
+/// Its checkpoint might lie behind by itself: behind the end of builds, and behind what tenants there are.
+#[test]
+fn a_backup_of_all_that_is_there_now_waits_for_a_majority() {
+    run(async {
+        let two = Two::start().await;
+        fill(&two).await;
+        let p = two.primary(DONOR).await;
+        for i in two.members(DONOR).filter(|i| *i != p) {
+            two.set.fail_point(i, "stopReplProducer", true).await;
+        }
+        let mut c = two.set.connect(p).await;
+        let last = doc! { "insert": "late", "documents": [{ "_id": 1 }], "writeConcern": { "w": 1 }, "$db": "acme_db" };
+        let written = match c.ok(last).await.get("operationTime") {
+            Some(Bson::Timestamp(at)) => *at,
+            other => panic!("{other:?}"),
+        };
+        let mut asker = two.set.connect(p).await;
+        let task = spawn(async move { asker.admin(doc! { "_openBackup": 1, "upToNow": true }).await });
+        pause(100).await;
+        for i in two.members(DONOR).filter(|i| *i != p) {
+            two.set.fail_point(i, "stopReplProducer", false).await;
+        }
+        match task.await.expect("an answer").get("checkpoint") {
+            Some(Bson::Timestamp(at)) => assert!(*at > written, "{at:?} {written:?}"),
+            other => panic!("{other:?}"),
+        }
+        two.done().await;
+    });
+}
+
+/// As a recipient does whose primary is killed again and again amid the copy.
+#[test]
+fn who_begins_a_copy_anew_does_not_use_up_the_donors_backups() {
+    run(async {
+        let two = Two::start().await;
+        let mut c = two.client(DONOR).await;
+        for _ in 0..6 {
+            let open = doc! { "_openBackup": 1, "upToNow": true, "owner": uuid(1) };
+            c.admin(open).await;
+        }
         two.done().await;
     });
 }
