@@ -2,7 +2,9 @@
 
 use crate::{Error, Result, limits};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// What stands between a tenant and the rest of a database's name.
 const END: char = '_';
@@ -49,25 +51,28 @@ impl fmt::Display for TenantId {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TenantScope<'a> {
     One(Cow<'a, str>),
-    /// All that a set has; what is no tenant's is nobody's here.
-    All,
+    /// Those that a set had when it began to be merged into another one: who comes into being later is not theirs.
+    Several(Arc<BTreeSet<String>>),
 }
 
 impl<'a> TenantScope<'a> {
     pub fn one(tenant: &'a str) -> TenantScope<'a> {
         TenantScope::One(Cow::Borrowed(tenant))
     }
+    pub fn several<'t>(tenants: impl Iterator<Item = &'t str>) -> TenantScope<'a> {
+        TenantScope::Several(Arc::new(tenants.map(str::to_owned).collect()))
+    }
     pub fn into_owned(self) -> TenantScope<'static> {
         match self {
             TenantScope::One(tenant) => TenantScope::One(Cow::Owned(tenant.into_owned())),
-            TenantScope::All => TenantScope::All,
+            TenantScope::Several(tenants) => TenantScope::Several(tenants),
         }
     }
     /// Whether a database is among theirs.
     pub fn owns(&self, db: &str) -> bool {
         match self {
             TenantScope::One(tenant) => TenantId::of(db) == Some(tenant),
-            TenantScope::All => TenantId::of(db).is_some(),
+            TenantScope::Several(tenants) => TenantId::of(db).is_some_and(|of| tenants.contains(of)),
         }
     }
     /// Whether a namespace is in one of their databases.
@@ -81,11 +86,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scope_is_one_tenant_or_all() {
+    fn a_scope_is_one_tenant_or_several() {
         let one = TenantScope::one("acme");
         assert!(one.owns("acme_db") && !one.owns("acmes_db") && !one.owns("acme") && !one.owns("admin"));
         assert!(one.owns_ns("acme_db.c") && !one.owns_ns("acme_db"));
-        assert!(TenantScope::All.owns("zeta_db") && !TenantScope::All.owns("admin"));
+        let two = TenantScope::several(["acme", "zeta"].into_iter());
+        assert!(two.owns("zeta_db") && two.owns("acme_db") && !two.owns("zetas_db") && !two.owns("admin"));
+        assert!(!TenantScope::several(std::iter::empty()).owns("acme_db"));
     }
     #[test]
     fn a_tenant_is_what_stands_before_the_first_underscore() {

@@ -5,16 +5,9 @@ use crate::manager::CatalogManager;
 use crate::metadata::ns;
 use pando_access::CollectionOptions;
 use pando_access::options::Capped;
-use pando_base::calendar;
-use pando_bson::{DocBuf, DocBuilder, RawDoc};
+use pando_bson::RawDoc;
 use pando_env::Component;
-
-/// One entry without the fields that every entry has.
-pub(crate) struct Happened<'a> {
-    pub(crate) what: &'a str,
-    pub(crate) ns: &'a str,
-    pub(crate) details: &'a RawDoc,
-}
+use pando_routing::changelog::{Happened, Teller, entry};
 
 pub(crate) fn capped(bytes: i64) -> CollectionOptions {
     CollectionOptions { capped: Some(Capped { size: bytes, max: None }), ..CollectionOptions::default() }
@@ -29,7 +22,9 @@ impl CatalogManager {
         self.log_into("actionlog", client, Happened { what, ns: "", details }).await;
     }
     async fn log_into(&self, log: &str, client: &str, happened: Happened<'_>) {
-        let doc = self.log_entry(client, &happened);
+        let host = self.node.host_port();
+        let teller = Teller { host: &host, shard: "config", client };
+        let doc = entry(&happened, &teller, self.env.clock.wall_ms(), self.new_object_id());
         let bytes = if log == "changelog" {
             pando_base::limits::CHANGELOG_BYTES
         } else {
@@ -41,15 +36,5 @@ impl CatalogManager {
                 a.data("error", &e);
             });
         }
-    }
-    fn log_entry(&self, client: &str, happened: &Happened<'_>) -> DocBuf {
-        let server = self.node.host_port();
-        let ms = self.env.clock.wall_ms();
-        let id = self.new_object_id();
-        let mut d = DocBuilder::new();
-        d.str("_id", &format!("{server}-{}+00:00-{}", calendar::iso(ms), id.to_hex()));
-        d.str("server", &server).str("shard", "config").str("clientAddr", client).date("time", ms);
-        d.str("what", happened.what).str("ns", happened.ns).raw_doc("details", happened.details);
-        d.finish()
     }
 }

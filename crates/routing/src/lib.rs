@@ -19,6 +19,7 @@
 
 pub mod cache;
 pub mod cached_documents;
+pub mod changelog;
 pub mod check;
 pub mod chunk;
 pub mod chunk_map;

@@ -67,8 +67,20 @@ impl Tries {
     pub(crate) async fn again(&mut self, shards: &Shards, ctx: &OpCtx, route: &Route, e: &Error) -> bool {
         match of_error(e, route.ns.as_str()) {
             Some(stale) => self.once_more(shards, ctx, route, stale).await,
-            None => false,
+            None => self.of_later(shards, ctx, e),
         }
+    }
+    /// A shard cannot show the moment that this router has chosen: a range has moved since. A later one does as well.
+    fn of_later(&mut self, shards: &Shards, ctx: &OpCtx, e: &Error) -> bool {
+        let is_of_moment = matches!(
+            e.code,
+            ErrorCode::SnapshotTooOld | ErrorCode::SnapshotUnavailable | ErrorCode::MigrationConflict
+        );
+        if !is_of_moment || !op::renew_snapshot(ctx, shards.times.cluster().0) {
+            return false;
+        }
+        self.again += 1;
+        self.again < limits::ROUTER_STALE_TRIES_MAX
     }
     pub(crate) async fn once_more(
         &mut self,

@@ -42,7 +42,7 @@ pub(crate) struct MovingRange {
 /// What moves.
 pub(crate) enum Moving {
     Range(MovingRange),
-    /// All databases of one, or of all. Transactions are told, too: a commit that is sent again has to be answered.
+    /// All databases of one, or of several. Transactions are told, too: a commit that is sent again has to be answered.
     Tenants(TenantScope<'static>),
 }
 
@@ -220,7 +220,7 @@ fn statement(whole: &EntryView<'_>, counts: impl Fn(&EntryView<'_>) -> bool) -> 
 fn somewhere(whose: &TenantScope<'_>) -> String {
     match whose {
         TenantScope::One(tenant) => format!("{tenant}_.$cmd"),
-        TenantScope::All => "admin.$cmd".to_owned(),
+        TenantScope::Several(_) => "admin.$cmd".to_owned(),
     }
 }
 /// Where a transaction that has ended with this entry wrote first in a tenant's databases.

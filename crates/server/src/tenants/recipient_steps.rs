@@ -63,7 +63,7 @@ async fn with_copier<T>(step: &Step<'_>, work: impl AsyncFnOnce(&Copier<'_>) -> 
     let donor = PeerSet::parse(step.text("donorConnectionString")?)?;
     let tenants: Vec<&str> = step.tenant_ids().collect();
     let whose = match tenants.first() {
-        _ if is_merge(step) => TenantScope::All,
+        _ if is_merge(step) => TenantScope::several(tenants.iter().copied()),
         Some(tenant) => TenantScope::one(tenant),
         None => return Err(Error::internal("nobody comes")),
     };

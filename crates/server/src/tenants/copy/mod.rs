@@ -119,7 +119,9 @@ impl Copier<'_> {
     fn append_whose(&self, b: &mut DocBuilder) {
         match &self.whose {
             TenantScope::One(tenant) => b.str("tenantId", tenant),
-            TenantScope::All => b.bool("all", true),
+            TenantScope::Several(tenants) => b.array("tenantIds", |a| {
+                tenants.iter().for_each(|tenant| _ = a.str(tenant));
+            }),
         };
     }
     async fn ask(&self, command: &str, args: impl FnOnce(&mut DocBuilder)) -> Result<DocBuf> {

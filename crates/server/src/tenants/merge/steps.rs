@@ -32,14 +32,18 @@ pub(crate) async fn take_in(
 
 /// On the primary, once every member that bears data has told that it has the tables: the collections come into being, each by one entry of
 /// the log. Those that an earlier primary has published are passed over. Returns how many there are, and where the last entry is (null: none was
-/// written). They are to be on a majority before anything follows from it.
-pub(crate) async fn publish(maintenance: &Maintenance, import: Uuid) -> Result<(usize, OpTime)> {
+/// written). What is not `wanted` is dropped when the import is forgotten. They are to be on a majority before anything follows from it.
+pub(crate) async fn publish(
+    maintenance: &Maintenance,
+    import: Uuid,
+    wanted: impl Fn(&Namespace) -> bool,
+) -> Result<(usize, OpTime)> {
     let Some(imported) = maintenance.imported(import)? else {
         let text = format!("nothing was taken in under {import}");
         return Err(Error::new(ErrorCode::NoSuchTenantMigration, text));
     };
     let mut last = OpTime::NULL;
-    for collection in &imported.collections {
+    for collection in imported.collections.iter().filter(|c| wanted(&c.ns)) {
         let made = maintenance.import_collection(import, collection.uuid).await?;
         last = made.unwrap_or(last);
     }

@@ -154,7 +154,7 @@ pub fn run(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
 impl Run {
     fn new(seed: u64, options: &Options) -> Run {
         let world = World::new(seed, NetOptions::default());
-        let shape = Shape::of(seed);
+        let shape = Shape::of(seed, options.merges);
         let nodes = Field::nodes_of(seed, |seed, i| shape.node(&world, seed, i));
         let sides = Home::BOTH.map(|home| Side::apart(SETS[home as usize], home));
         let board = Board::new(HOMES.into_iter(), false);
@@ -164,7 +164,7 @@ impl Run {
         field.told = Box::new(move || {
             let known = lock(&known);
             let all = known.migrations.iter().map(|m| format!("{m:?}"));
-            all.chain([format!("in the way: {:?}", known.plants)]).collect()
+            all.chain([format!("in the way: {:?}", known.plants)]).chain(known.newcomers.lines()).collect()
         });
         let mut decisions = decisions::Decisions::default();
         let imports: Arc<Mutex<imports::Seen>> = Arc::default();

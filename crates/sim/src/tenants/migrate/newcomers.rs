@@ -19,13 +19,29 @@ const MOST: usize = 12;
 /// Mean time between two.
 const BETWEEN_MS: u64 = 4000;
 
-/// By number: whether somebody has acknowledged it.
+/// One that may be somewhere.
+#[derive(Clone, Copy)]
+struct Newcomer {
+    /// Which set it has asked.
+    home: Home,
+    asked: Duration,
+    /// When somebody has acknowledged it.
+    acknowledged: Option<Duration>,
+}
+
+/// By number.
 #[derive(Default)]
-pub(super) struct Newcomers(BTreeMap<usize, bool>);
+pub(super) struct Newcomers(BTreeMap<usize, Newcomer>);
 
 impl Newcomers {
+    /// One line for each, for whoever looks for a fault.
+    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(number, Newcomer { home, asked, acknowledged })| {
+            format!("{} has asked {home:?} at {asked:?}, acknowledged at {acknowledged:?}", database(*number))
+        })
+    }
     pub(super) fn let_in(&self) -> usize {
-        self.0.values().filter(|acknowledged| **acknowledged).count()
+        self.0.values().filter(|n| n.acknowledged.is_some()).count()
     }
 }
 
@@ -48,9 +64,13 @@ pub(super) async fn run(place: Place, knowledge: Arc<Mutex<Knowledge>>) {
         body.push("writeConcern", majority());
         body.push("$db", database(number));
         // Whatever becomes of it, it may be there.
-        lock(&knowledge).newcomers.0.insert(number, false);
+        let newcomer = Newcomer { home, asked: place.env.clock.mono(), acknowledged: None };
+        lock(&knowledge).newcomers.0.insert(number, newcomer);
         match ask(&place, home, &body.to_raw()).await {
-            Some(reply) if is_done(&reply) => _ = lock(&knowledge).newcomers.0.insert(number, true),
+            Some(reply) if is_done(&reply) => {
+                let newcomer = Newcomer { acknowledged: Some(place.env.clock.mono()), ..newcomer };
+                lock(&knowledge).newcomers.0.insert(number, newcomer);
+            }
             // Not here, or not now.
             Some(reply) if matches!(code_of(&reply), 321 | 325) => {
                 lock(&knowledge).newcomers.0.remove(&number);
@@ -92,8 +112,8 @@ pub(super) async fn check(
     let two = at.iter().filter(|(_, homes)| homes.len() > 1);
     problems.extend(two.map(|(db, _)| format!("{db} is at both sets")));
     let knowledge = lock(knowledge);
-    for (number, acknowledged) in &knowledge.newcomers.0 {
-        if *acknowledged && !at.contains_key(&database(*number)) {
+    for (number, newcomer) in &knowledge.newcomers.0 {
+        if newcomer.acknowledged.is_some() && !at.contains_key(&database(*number)) {
             problems.push(format!("{} was acknowledged, and is nowhere", database(*number)));
         }
     }

@@ -28,12 +28,13 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    pub(super) fn of(seed: u64) -> Shape {
+    /// Merges take tables in by files of a real disk, which is not the one that the simulator stages them on: their sets have tables in memory.
+    pub(super) fn of(seed: u64, merges: bool) -> Shape {
         let rng = SeededRng::new(seed ^ 0x3117_9a7e);
         let below = |n: u64| rng.next_u64() % n;
         let paces = [(2000, 10_000), (500, 3000), (500, 3000), (250, 2000)];
         Shape {
-            lsm: seed % LSM_ONE_IN == 7,
+            lsm: !merges && seed % LSM_ONE_IN == 7,
             asks_for_logins: seed % LOGINS_ONE_IN == 1,
             pace: paces[below(4) as usize],
             forget_ms: 200 + below(2000),

@@ -29,10 +29,23 @@ impl Ddl<'_> {
         }
         Ok(all)
     }
+    fn has_database(&self, db: &str) -> bool {
+        self.server.access.definitions().databases().into_iter().any(|name| name == db)
+    }
+    /// On the primary shard. Of a database that had sharded collections alone nothing is here by now; its entry tells change streams that
+    /// it has gone all the same. A primary that does this step again writes another one.
+    pub(super) async fn drop_database_here(&self, db: &str) -> Result<()> {
+        let is_here = self.has_database(db);
+        self.drop_database_as_told(db).await?;
+        if !is_here {
+            self.server.upkeep.maintenance.begin_drop_database(db).await?.finish().await?;
+        }
+        Ok(())
+    }
     /// Drops what is here of the database.
-    pub(crate) async fn drop_database_as_told(&self, db: &str) -> Result<()> {
+    pub(super) async fn drop_database_as_told(&self, db: &str) -> Result<()> {
         // What had sharded collections alone is gone already; that it was dropped is told all the same.
-        if !self.server.access.definitions().databases().into_iter().any(|name| name == db) {
+        if !self.has_database(db) {
             self.ctx.client.audit(|| Event::drop_database(db));
         }
         let mut b = DocBuilder::new();

@@ -56,7 +56,7 @@ async fn make(ddl: &Ddl<'_>, step: &str, name: &str, body: &RawDoc) -> Result<Do
         rename_collection::LOOK => ddl.look_at_rename(&of_collection()?, body).await,
         rename_collection::RENAME_HERE => nothing(ddl.rename_here(&of_collection()?, body).await),
         drop_sharded_database::LOOK => ddl.look_at_database(db).await,
-        drop_sharded_database::DROP_HERE => nothing(ddl.drop_database_as_told(db).await),
+        drop_sharded_database::DROP_HERE => nothing(ddl.drop_database_here(db).await),
         drop_sharded_database::REFRESH => nothing(ddl.sharding.refresh_database_anew(db).await),
         _ => Err(Error::internal(format!("no step of a coordinator: {body}"))),
     }

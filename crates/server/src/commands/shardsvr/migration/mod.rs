@@ -13,8 +13,10 @@
 //! * [`give`] — what a recipient fetches from its donor;
 //! * [`is_over`] — whether anything more can come of a migration;
 //! * [`donor_steps`], [`recipient_steps`], [`deletion_steps`] — steps of the workflows;
+//! * [`changelog`] — what is told of it for those who look into it later;
 //! * [`range`] — the range of a step, by the index over the shard key.
 
+mod changelog;
 mod deletion_steps;
 mod donor_steps;
 mod give;

@@ -1,6 +1,7 @@
 //! `_shardsvrMoveRange {<ns>, toShard, min, [max], maxChunkSizeBytes, [forceJumbo]}`: a range of this shard's moves to another one
 //! (SH-MIG-1). Without `max` it is as much of the chunk, from `min` on, as may move at once.
 
+use super::changelog::Changelog;
 use super::size;
 use crate::commands::prelude::*;
 use crate::commands::shardsvr::ddl::Ddl;
@@ -89,6 +90,7 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     let id = server.upkeep.maintenance.new_uuid();
     let document = asked.document(&id, ddl.own_id().as_str(), &max);
     let instance = ctx.interruptible(ddl.host()?.start(migration::DONOR, &document)).await??;
+    tell_of(&ddl, &document, &instance);
     let done = ctx.interruptible(instance.result()).await?;
     ctx.wrote(server.replication.last_applied());
     done?;
@@ -98,6 +100,15 @@ pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<
     Ok(Reply::new())
 }
 
+/// The changelog hears of it, whoever waits for it.
+fn tell_of(ddl: &Ddl<'_>, document: &RawDoc, instance: &Arc<Instance>) {
+    let Some(migration) = Migration::parse(document) else { return };
+    let (changelog, instance) = (Changelog::of(ddl, migration), instance.clone());
+    ddl.ctx.env().spawn("migration changelog", async move {
+        changelog.begun().await;
+        changelog.ended("moveChunk.from", instance.result().await.as_ref().err()).await;
+    });
+}
 /// The migration of this shard that is the one that is asked for.
 ///
 /// # Errors

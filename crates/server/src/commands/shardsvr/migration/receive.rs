@@ -1,6 +1,7 @@
 //! `_recvChunkStart`, `_recvChunkStatus`, `_recvChunkCommit`, `_recvChunkReleaseCritSec`, `_recvChunkAbort`: what a donor asks of its
 //! recipient.
 
+use super::changelog::Changelog;
 use super::give::migration_id;
 use crate::commands::prelude::*;
 use crate::commands::shardsvr::ddl::Ddl;
@@ -45,14 +46,20 @@ pub(in crate::commands) async fn start(server: &Server, ctx: &OpCtx, req: Reques
     }
     let state = b.finish();
     // Before the first step, which looks for it.
-    if ddl.sharding.receptions.begin(wanted.id) {
+    let is_first = ddl.sharding.receptions.begin(wanted.id);
+    if is_first {
         ddl.sharding.statistics.recipient_started.inc();
     }
     let instance = ctx.interruptible(host.start(migration::RECIPIENT, &state)).await??;
     let (sharding, id) = (ddl.sharding.clone(), wanted.id);
+    let changelog = Changelog::of(&ddl, wanted);
     ctx.env().spawn("migration recipient", async move {
-        if let Err(e) = instance.result().await {
-            sharding.receptions.failed(id, e);
+        let ended = instance.result().await;
+        if let Err(e) = &ended {
+            sharding.receptions.failed(id, e.clone());
+        }
+        if is_first {
+            changelog.ended("moveChunk.to", ended.as_ref().err()).await;
         }
     });
     Ok(Reply::new())

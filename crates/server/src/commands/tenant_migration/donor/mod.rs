@@ -32,8 +32,11 @@ impl<'a> Args<'a> {
                     TenantId::parse(arg.str()?)?;
                     args.whose = Some(TenantScope::one(arg.str()?));
                 }
-                "all" if arg.bool()? => args.whose = Some(TenantScope::All),
-                "all" => {}
+                "tenantIds" => {
+                    let list: Option<Vec<&str>> = arg.array()?.iter().map(|e| e.value().as_str()).collect();
+                    let list = list.ok_or_else(|| arg.wrong_type(&["array of strings"]))?;
+                    args.whose = Some(TenantScope::several(list.into_iter()));
+                }
                 "uuid" => args.uuid = Some(Uuid(arg.uuid()?)),
                 "number" => args.number = Some(arg.i64_at_least(1)? as u64),
                 "after" => args.after = Some(arg.value()),
@@ -47,7 +50,7 @@ impl<'a> Args<'a> {
     fn migration(&self, req: &Request<'_>) -> Result<Uuid> {
         self.migration.ok_or_else(|| missing(req.name, "migrationId"))
     }
-    /// A tenant, or `all`.
+    /// A tenant, or several.
     fn whose(&self, req: &Request<'_>) -> Result<TenantScope<'a>> {
         self.whose.clone().ok_or_else(|| missing(req.name, "tenantId"))
     }

@@ -228,3 +228,47 @@ fn a_merge_that_is_called_off_leaves_nothing_behind() {
         }
     });
 }
+
+/// The donor has given the merge up, and takes new tenants again, before the recipient has heard of that: it copies still.
+#[test]
+fn who_comes_into_being_behind_the_end_of_a_merge_does_not_go() {
+    run(async {
+        for n in [4, 5, 6, 7] {
+            let two = Two::start().await;
+            fill(&two).await;
+            let p = two.primary(RECIPIENT).await;
+            two.set.hang_at(p, n).await;
+            let before = two.set.entered(p);
+            let task = {
+                let mut c = two.client(DONOR).await;
+                let start = two.merge_command(1);
+                spawn(async move { c.try_run(start).await.unwrap_or_default() })
+            };
+            for _ in 0..200 {
+                if two.set.entered(p) > before {
+                    break;
+                }
+                pause(10).await;
+            }
+            let abort = {
+                let mut c = two.client(DONOR).await;
+                spawn(async move { c.run(of_migration("donorAbortMigration", 1)).await })
+            };
+            let mut c = two.client(DONOR).await;
+            for _ in 0..200 {
+                if is(&c.run(put("new_db", 1)).await, "ok") {
+                    break;
+                }
+                pause(10).await;
+            }
+            assert_eq!(two.ids(DONOR, "new_db").await, [1], "{n}");
+            two.set.fail_point(p, "hangBeforeWorkflowAction", false).await;
+            let _ = (abort.await, task.await);
+            two.forget(1).await;
+            two.until_gone(1).await;
+            assert_eq!(two.databases(RECIPIENT).await, ["own_db"], "{n}");
+            assert_eq!(two.ids(DONOR, "new_db").await, [1], "{n}");
+            two.done().await;
+        }
+    });
+}
