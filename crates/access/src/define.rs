@@ -46,6 +46,16 @@ impl Access {
     ) -> Result<OpTime> {
         self.outside_transaction(ctx)?.create_as(ns, options, uuid).await
     }
+    /// The same of a part of a sharded collection, or of what comes from another shard.
+    pub async fn create_part(
+        &self,
+        ctx: &OpCtx,
+        ns: &Namespace,
+        options: CollectionOptions,
+        uuid: Uuid,
+    ) -> Result<OpTime> {
+        self.outside_transaction(ctx)?.of_part().create_as(ns, options, uuid).await
+    }
     /// Creates a collection, and nothing else. The collation in `options` is in full form.
     pub async fn create_collection(
         &self,
@@ -103,7 +113,7 @@ impl Access {
     }
     /// Drops this shard's part of a collection.
     pub async fn drop_part(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Dropped> {
-        ctx.interruptible(self.outside_transaction(ctx)?.drop_part(ns)).await?
+        ctx.interruptible(self.outside_transaction(ctx)?.of_part().drop_collection(ns)).await?
     }
     /// Drops a collection that the operation has made for itself, also when it is to stop: nobody else would before the next start.
     pub async fn drop_temporary(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Dropped> {
@@ -122,6 +132,10 @@ impl Access {
         drop_target: bool,
     ) -> Result<OpTime> {
         self.outside_transaction(ctx)?.rename_collection(from, to, drop_target, &ByCtx(ctx)).await
+    }
+    /// The same of a part of a sharded collection, which takes the place of what has that name here.
+    pub async fn rename_part(&self, ctx: &OpCtx, from: &Namespace, to: &Namespace) -> Result<OpTime> {
+        self.outside_transaction(ctx)?.of_part().rename_collection(from, to, true, &ByCtx(ctx)).await
     }
     /// Keeps the newest documents that fit into `size` bytes.
     pub async fn convert_to_capped(&self, ctx: &OpCtx, ns: &Namespace, size: i64) -> Result<OpTime> {

@@ -29,6 +29,8 @@ pub(crate) enum Whose {
     Own,
     /// They were made by another set, of which this one copies a tenant: change streams are not told.
     OtherSets,
+    /// Of a sharded collection, whose definitions its primary shard tells change streams: here is another part of it.
+    Part,
 }
 
 pub(crate) struct Inner {

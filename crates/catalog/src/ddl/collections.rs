@@ -2,7 +2,7 @@
 //! log entry; the snapshot is replaced while the lock is still held.
 
 use crate::Catalog;
-use crate::catalog::DdlGuard;
+use crate::catalog::{DdlGuard, Whose};
 use crate::ddl::time_series;
 use crate::schema::collection::{Collection, Index, KeyFormat, Shared, View};
 use crate::schema::durable::{self, Parts};
@@ -217,15 +217,14 @@ impl Catalog {
         self.insert_unit(&WriteOp::default(), &coll, &[&doc], &[])
     }
 
+    /// The same catalog for whoever changes a part of a sharded collection, or one that comes from another shard: change streams are told by
+    /// the primary shard alone.
+    pub fn of_part(&self) -> Catalog {
+        Catalog(self.0.clone(), self.1.clone(), Whose::Part)
+    }
+
     /// Drops a collection or view. Code 26 when there is none.
     pub async fn drop_collection(&self, ns: &Namespace) -> Result<Dropped> {
-        self.drop_whole_or_part(ns, false).await
-    }
-    /// The same of this shard's part of a sharded collection: change streams are told of the drop by its primary shard alone.
-    pub async fn drop_part(&self, ns: &Namespace) -> Result<Dropped> {
-        self.drop_whole_or_part(ns, true).await
-    }
-    async fn drop_whole_or_part(&self, ns: &Namespace, part: bool) -> Result<Dropped> {
         names::check_droppable(ns, self.lookup(ns).is_some(), self.exposes_oplog())?;
         let _db = self.lock_database(ns.db()).await;
         if let Some(view) = self.lookup_view(ns) {
@@ -236,14 +235,14 @@ impl Catalog {
             // Whoever gives up waiting leaves both.
             let buckets = self.lock_to_drop(&view.on).await?;
             self.change_view_doc(ns, None).await?;
-            return self.drop_locked(&buckets, part);
+            return self.drop_locked(&buckets);
         }
         // Buckets go with the view of them.
         let view = ns.coll().strip_prefix(time_series::BUCKETS).map(|c| Namespace::unchecked(ns.db(), c));
         if let Some(view) = view.filter(|v| self.lookup_view(v).is_some_and(|v| v.on == *ns)) {
             self.change_view_doc(&view, None).await?;
         }
-        self.drop_locked(&self.lock_to_drop(ns).await?, part)
+        self.drop_locked(&self.lock_to_drop(ns).await?)
     }
 
     async fn lock_to_drop(&self, ns: &Namespace) -> Result<DdlGuard> {
@@ -251,10 +250,10 @@ impl Catalog {
         self.abort_builds(ns, "collection dropped").await?;
         self.ddl_lock(ns).await.ok_or_else(not_found)
     }
-    fn drop_locked(&self, guard: &DdlGuard, part: bool) -> Result<Dropped> {
+    fn drop_locked(&self, guard: &DdlGuard) -> Result<Dropped> {
         let indexes = guard.coll.index_count();
         let mut unit = self.begin_unit(guard.coll.replicated)?;
-        self.remove(&mut unit, &guard.coll, part)?;
+        self.remove_collection(&mut unit, &guard.coll)?;
         let last = unit.commit()?;
         self.forget(&guard.coll, last.ts);
         Ok(Dropped { indexes_were: Some(indexes), last })
@@ -262,12 +261,9 @@ impl Catalog {
 
     /// Deletes the row and leaves the log entry; [`Catalog::forget`] follows the commit.
     pub(crate) fn remove_collection(&self, unit: &mut WriteUnit, coll: &Collection) -> Result<()> {
-        self.remove(unit, coll, false)
-    }
-    fn remove(&self, unit: &mut WriteUnit, coll: &Collection, part: bool) -> Result<()> {
         unit.stamp();
         durable::delete_row(&mut unit.txn, coll.uuid)?;
-        unit.observe(&Defined::Dropped { coll, part })
+        unit.observe(&Defined::Dropped { coll })
     }
 
     /// Takes a dropped collection out of the snapshot; its rows go once no reader can be below `at`.

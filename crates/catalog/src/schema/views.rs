@@ -315,7 +315,7 @@ impl OpObserver for ViewReloader {
     }
     fn defined(&self, unit: &mut WriteUnit, e: &Defined<'_>) -> Result<()> {
         match e {
-            Defined::Dropped { coll, .. } => Self::changed(unit, coll),
+            Defined::Dropped { coll } => Self::changed(unit, coll),
             Defined::Renamed { from, .. } => Self::changed(unit, from),
             _ => {}
         }

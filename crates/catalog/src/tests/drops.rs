@@ -131,7 +131,7 @@ struct Keeps(&'static str);
 impl OpObserver for Keeps {
     fn defined(&self, _: &mut WriteUnit, event: &Defined<'_>) -> Result<()> {
         match event {
-            Defined::Dropped { coll, .. } if coll.ns.db() == self.0 => {
+            Defined::Dropped { coll } if coll.ns.db() == self.0 => {
                 Err(Error::new(ErrorCode::TenantMigrationConflict, "it waits for a decision"))
             }
             _ => Ok(()),

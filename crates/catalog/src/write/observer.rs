@@ -49,10 +49,8 @@ pub enum Defined<'a> {
     Created {
         coll: &'a Collection,
     },
-    /// `part`: of a sharded collection, whose drop another shard tells.
     Dropped {
         coll: &'a Collection,
-        part: bool,
     },
     Renamed {
         from: &'a Collection,
@@ -247,8 +245,7 @@ impl OpObserver for LogWriter {
             pre: None,
             image: None,
         };
-        let part = matches!(e, Defined::Dropped { part: true, .. });
-        let from_migrate = part || unit.is_of_other_set();
+        let from_migrate = unit.is_told_elsewhere();
         unit.log(&WriteOp { from_migrate, ..WriteOp::default() }, &[], parts)
     }
 }
@@ -310,7 +307,7 @@ fn command(e: &Defined<'_>) -> Command {
             }
             of(coll, b, None)
         }
-        Defined::Dropped { coll, .. } => {
+        Defined::Dropped { coll } => {
             b.str("drop", coll.ns.coll());
             of(coll, b, Some(num_records(coll)))
         }

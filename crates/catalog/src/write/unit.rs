@@ -178,6 +178,10 @@ impl WriteUnit {
     pub fn is_of_other_set(&self) -> bool {
         self.catalog.2 == Whose::OtherSets
     }
+    /// A definition of which change streams hear from another shard, or not at all.
+    pub(crate) fn is_told_elsewhere(&self) -> bool {
+        self.catalog.2 != Whose::Own
+    }
     pub fn is_local(&self) -> bool {
         matches!(self.journal, Journal::Local)
     }

@@ -123,7 +123,7 @@ fn events_of(unit: &WriteUnit, event: &Defined<'_>) -> Vec<Event> {
             events.extend(coll.indexes.iter().map(|i| index(&coll.ns, &i.spec, state)));
             events
         }
-        Defined::Dropped { coll, .. } => vec![Event::drop_collection(coll.ns.as_str(), DONE)],
+        Defined::Dropped { coll } => vec![Event::drop_collection(coll.ns.as_str(), DONE)],
         Defined::Renamed { from, to, target, .. } => {
             let mut events: Vec<Event> =
                 target.iter().map(|t| Event::drop_collection(t.ns.as_str(), DONE)).collect();

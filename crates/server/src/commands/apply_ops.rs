@@ -489,7 +489,10 @@ async fn create_as(server: &Server, ctx: &OpCtx, db: &str, o: &RawDoc, uuid: Uui
             ctx.wrote(server.access.rename_collection(ctx, &other, &ns, false).await?);
             Ok(Reply::new())
         }
-        None => super::create::run_as(server, ctx, request("create", db, o), Some(uuid)).await,
+        None => {
+            super::create::run_as(server, ctx, request("create", db, o), Some(super::create::As::Whole(uuid)))
+                .await
+        }
     }
 }
 

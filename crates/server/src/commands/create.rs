@@ -12,12 +12,19 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     run_as(server, ctx, req, None).await
 }
 
+/// Which UUID a collection is to have, and whether it is a part of one that others tell of.
+#[derive(Clone, Copy)]
+pub(super) enum As {
+    Whole(Uuid),
+    Part(Uuid),
+}
+
 /// The same, with the UUID that a collection is to have.
 pub(super) async fn run_as(
     server: &Server,
     ctx: &OpCtx,
     req: Request<'_>,
-    uuid: Option<Uuid>,
+    made_as: Option<As>,
 ) -> Result<Reply> {
     let mut args = CreateArgs::parse(&req)?;
     let ns = req.ns()?;
@@ -51,9 +58,10 @@ pub(super) async fn run_as(
         };
     }
     let options = options?;
-    let last = match uuid {
+    let last = match made_as {
         None => server.access.create(ctx, &ns, options).await?,
-        Some(uuid) => server.access.create_as(ctx, &ns, options, uuid).await?,
+        Some(As::Whole(uuid)) => server.access.create_as(ctx, &ns, options, uuid).await?,
+        Some(As::Part(uuid)) => server.access.create_part(ctx, &ns, options, uuid).await?,
     };
     ctx.wrote(last);
     Ok(reply(noted))

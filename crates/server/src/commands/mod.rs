@@ -389,14 +389,14 @@ pub fn registry() -> Registry<Server> {
 
 pub(crate) use shardsvr::ddl::steps::own_step;
 
-/// `create` as part of another operation, with the UUID that the collection is to have.
+/// `create` as part of another operation; with the UUID of a sharded collection, a part of which it is, or of one that comes from another shard.
 pub(crate) async fn create_as(
     server: &Server,
     ctx: &OpCtx,
     req: Request<'_>,
-    uuid: Option<Uuid>,
+    part: Option<Uuid>,
 ) -> Result<()> {
-    create::run_as(server, ctx, req, uuid).await.map(drop)
+    create::run_as(server, ctx, req, part.map(create::As::Part)).await.map(drop)
 }
 /// `createIndexes` as part of another operation.
 pub(crate) async fn create_indexes(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<()> {

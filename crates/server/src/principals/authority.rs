@@ -68,7 +68,7 @@ impl OpObserver for PrincipalsVersion {
     }
     fn defined(&self, unit: &mut WriteUnit, event: &Defined<'_>) -> Result<()> {
         match event {
-            Defined::Created { coll } | Defined::Dropped { coll, .. } => self.written(unit, &coll.ns),
+            Defined::Created { coll } | Defined::Dropped { coll } => self.written(unit, &coll.ns),
             Defined::Renamed { from, to, .. } => {
                 self.written(unit, &from.ns);
                 self.written(unit, to);

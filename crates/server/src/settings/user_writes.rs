@@ -129,7 +129,7 @@ impl OpObserver for UserWrites {
     fn defined(&self, unit: &mut WriteUnit, event: &Defined<'_>) -> Result<()> {
         match event {
             Defined::Created { coll }
-            | Defined::Dropped { coll, .. }
+            | Defined::Dropped { coll }
             | Defined::Modified { coll, .. }
             | Defined::IndexCreated { coll, .. }
             | Defined::BuildStarted { coll, .. }

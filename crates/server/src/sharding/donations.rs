@@ -280,7 +280,7 @@ impl OpObserver for DonationObserver {
         let coll = match event {
             Defined::Renamed { from, .. } => from,
             Defined::Created { coll }
-            | Defined::Dropped { coll, .. }
+            | Defined::Dropped { coll }
             | Defined::Modified { coll, .. }
             | Defined::IndexCreated { coll, .. }
             | Defined::BuildStarted { coll, .. }

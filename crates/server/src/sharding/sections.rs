@@ -167,7 +167,7 @@ impl OpObserver for SectionObserver {
         Ok(())
     }
     fn defined(&self, unit: &mut WriteUnit, e: &Defined<'_>) -> Result<()> {
-        if let Defined::Dropped { coll, .. } = e
+        if let Defined::Dropped { coll } = e
             && coll.ns.as_str() == COLLECTION
             && let Some(sharding) = self.0.upgrade()
         {

@@ -131,7 +131,7 @@ impl OpObserver for TenantObserver {
     }
     fn defined(&self, unit: &mut WriteUnit, event: &Defined<'_>) -> Result<()> {
         match event {
-            Defined::Dropped { coll, .. } if is_state(&coll.ns) => {
+            Defined::Dropped { coll } if is_state(&coll.ns) => {
                 let tenants = self.0.clone();
                 let ns = coll.ns.clone();
                 unit.after_commit(move |_| tenants.blockers.retain(|kind| !keeps(&ns, kind)));
@@ -141,7 +141,7 @@ impl OpObserver for TenantObserver {
                 self.check_build(unit, coll.ns.db())
             }
             Defined::Created { coll }
-            | Defined::Dropped { coll, .. }
+            | Defined::Dropped { coll }
             | Defined::Modified { coll, .. }
             | Defined::BuildCommitted { coll, .. }
             | Defined::IndexDropped { coll, .. }

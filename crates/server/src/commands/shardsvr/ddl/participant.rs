@@ -70,7 +70,7 @@ impl Ddl<'_> {
             // It is what it is to be, but for indexes.
         } else if stored.time_series.is_some() {
             // Buckets: users make them with their view, which comes by itself.
-            self.ctx.wrote(self.server.access.create_as(self.ctx, ns, stored, uuid).await?);
+            self.ctx.wrote(self.server.access.create_part(self.ctx, ns, stored, uuid).await?);
         } else {
             let mut b = DocBuilder::new();
             b.str("create", ns.coll());

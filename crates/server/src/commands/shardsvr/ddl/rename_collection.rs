@@ -148,7 +148,7 @@ impl Ddl<'_> {
         // Whoever makes a collection for a range that comes here is out, or finds the section.
         let _parts = self.take_parts(from, &wanted.to, None).await?;
         if body.get("epoch").is_some() || body.get("targetUUID").is_some() {
-            return self.rename_locally(from, &wanted.to, uuid).await;
+            return self.rename_locally(from, &wanted.to, uuid, true).await;
         }
         if self.server.access.name_of(uuid).as_ref() == Some(&wanted.to) {
             return Ok(());
@@ -165,14 +165,19 @@ impl Ddl<'_> {
         self.forget_names(from, &wanted.to);
         Ok(())
     }
-    /// What this shard has of the collection gets the new name; what has that name here is of what makes room, or nobody's.
-    async fn rename_locally(&self, from: &Namespace, to: &Namespace, uuid: Uuid) -> Result<()> {
+    /// What this shard has of the collection gets the new name; what has that name here is of what makes room, or nobody's. `tells`: change streams
+    /// hear of it from this shard.
+    async fn rename_locally(&self, from: &Namespace, to: &Namespace, uuid: Uuid, tells: bool) -> Result<()> {
         let has =
             |ns: &Namespace| self.server.access.definitions().collection(ns).is_some_and(|c| c.uuid == uuid);
         if has(to) {
             // It was done before.
         } else if has(from) {
-            self.ctx.wrote(self.server.access.rename_collection(self.ctx, from, to, true).await?);
+            let (access, ctx) = (&self.server.access, self.ctx);
+            ctx.wrote(match tells {
+                true => access.rename_collection(ctx, from, to, true).await?,
+                false => access.rename_part(ctx, from, to).await?,
+            });
         } else {
             let dropped = self.server.access.drop_part(self.ctx, to).await;
             self.dropped(to, dropped)?;
@@ -210,7 +215,7 @@ impl Ddl<'_> {
             }
         }
         self.committed().await?;
-        self.rename_locally(from, to, uuid).await
+        self.rename_locally(from, to, uuid, false).await
     }
     /// The names are free: what comes later of this definition, or is of an older one, is refused.
     pub(crate) async fn unblock_part(

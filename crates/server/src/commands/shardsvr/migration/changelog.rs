@@ -25,7 +25,7 @@ impl Changelog {
         Changelog {
             env: ddl.ctx.env().clone(),
             cluster: ddl.cluster.clone(),
-            host: ddl.server.instance.config.host_port(),
+            host: ddl.server.config.host_port(),
             client: ddl.ctx.client.remote.clone().unwrap_or_default(),
             migration,
         }
