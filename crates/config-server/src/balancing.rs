@@ -154,7 +154,9 @@ impl CatalogManager {
         }
         let strays = stored.table.chunks.iter().any(|chunk| {
             let zone = zones_of.of(chunk.start(), chunk.end());
-            zone.is_some_and(|zone| !in_zone.contains(&(zone, chunk.shard().as_str())))
+            // What is to be cut at the end of a zone is nowhere right yet.
+            zones_of.end_within(chunk.start(), chunk.end())
+                || zone.is_some_and(|zone| !in_zone.contains(&(zone, chunk.shard().as_str())))
         });
         Ok(strays.then_some("zoneViolation"))
     }

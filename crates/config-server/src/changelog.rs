@@ -5,12 +5,17 @@ use crate::manager::CatalogManager;
 use crate::metadata::ns;
 use pando_access::CollectionOptions;
 use pando_access::options::Capped;
-use pando_bson::RawDoc;
+use pando_base::Millis;
+use pando_bson::{DocBuilder, RawDoc};
 use pando_env::Component;
 use pando_routing::changelog::{Happened, Teller, entry};
 
 pub(crate) fn capped(bytes: i64) -> CollectionOptions {
     CollectionOptions { capped: Some(Capped { size: bytes, max: None }), ..CollectionOptions::default() }
+}
+
+fn small(n: usize) -> i32 {
+    i32::try_from(n).unwrap_or(i32::MAX)
 }
 
 impl CatalogManager {
@@ -20,6 +25,14 @@ impl CatalogManager {
     pub(crate) async fn log_action(&self, client: &str, what: &str) {
         let details = RawDoc::empty();
         self.log_into("actionlog", client, Happened { what, ns: "", details }).await;
+    }
+    /// A round of the balancer in which something was to move: how long it took, how many there were, and how many of them have moved.
+    pub async fn log_round(&self, ms: Millis, candidates: usize, moved: usize) {
+        let mut d = DocBuilder::new();
+        d.i64("executionTimeMillis", ms).bool("errorOccurred", false);
+        d.i32("candidateChunks", small(candidates)).i32("chunksMoved", small(moved));
+        let details = d.finish();
+        self.log_into("actionlog", "", Happened { what: "balancer.round", ns: "", details: &details }).await;
     }
     async fn log_into(&self, log: &str, client: &str, happened: Happened<'_>) {
         let host = self.node.host_port();

@@ -70,6 +70,11 @@ impl CatalogManager {
         }
         let primary = match primary {
             Some(named) => match self.metadata().shard(named)? {
+                Some(doc) if is_draining(&doc) => {
+                    let text =
+                        format!("shard {named} is draining and cannot become the primary shard of {name}");
+                    return Err(Error::new(ErrorCode::ShardNotFound, text));
+                }
                 Some(_) => ShardId::new(named),
                 None => return Err(not_found(named)),
             },

@@ -12,7 +12,7 @@ use super::shard_calls::RangeMove;
 use super::too_large;
 use crate::lifecycle::Lifecycle;
 use pando_access::Uninterrupted;
-use pando_base::{Error, Result, limits};
+use pando_base::{Error, Millis, Result, limits};
 use pando_bson::{DocBuf, DocBuilder};
 use pando_config_server::{Balanced, Move, Plan, Sizes, Why};
 use pando_env::{Component, together};
@@ -86,7 +86,13 @@ impl ConfigServer {
         }
         let moving = moves.iter().map(|one| self.carry_out(one, settings.waits_for_delete)).collect();
         let mut n = splits.len() + moves.len();
-        together(moving).await;
+        let clock = &self.replication.env().clock;
+        let begun = clock.mono();
+        let moved = together(moving).await.into_iter().filter(|moved| *moved).count();
+        if !moves.is_empty() {
+            let ms = (clock.mono() - begun).as_millis() as Millis;
+            self.manager.log_round(ms, moves.len(), moved).await;
+        }
         for one in &defragmentations {
             n += self.defragment(one).await;
         }
@@ -112,7 +118,8 @@ impl ConfigServer {
         }
         Ok(sizes)
     }
-    async fn carry_out(&self, one: &Move, wait_for_delete: bool) {
+    /// Whether it has moved.
+    async fn carry_out(&self, one: &Move, wait_for_delete: bool) -> bool {
         let m = &one.migration;
         let why = m.why.text();
         self.replication.env().log.info(Component::Sharding, 21872, "Migration of a range begins", |a| {
@@ -126,17 +133,16 @@ impl ConfigServer {
         let (epoch, max_bytes, force) = (one.epoch, one.max_bytes, m.force);
         let range = RangeMove { ns: &m.ns, from, to, min, max, epoch, max_bytes, force };
         let how = |b: &mut DocBuilder| _ = b.bool("waitForDelete", wait_for_delete);
-        if let Err(e) = self.shards.move_range(&self.manager.metadata(), &range, how).await {
-            self.failed("A range was not moved", &m.ns, &e);
-            if m.why == Why::Defragmentation {
-                return self.note_stuck(one);
-            }
-            if too_large::says_so(&e)
-                && let Err(e) = self.split_or_mark(one).await
-            {
-                self.failed("A chunk that is too large was neither split nor marked", &m.ns, &e);
-            }
+        let Err(e) = self.shards.move_range(&self.manager.metadata(), &range, how).await else { return true };
+        self.failed("A range was not moved", &m.ns, &e);
+        if m.why == Why::Defragmentation {
+            self.note_stuck(one);
+        } else if too_large::says_so(&e)
+            && let Err(e) = self.split_or_mark(one).await
+        {
+            self.failed("A chunk that is too large was neither split nor marked", &m.ns, &e);
         }
+        false
     }
     pub(super) fn failed(&self, text: &'static str, ns: &str, e: &Error) {
         self.replication.env().log.warn(Component::Sharding, 21871, text, |a| {

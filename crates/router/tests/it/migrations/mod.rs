@@ -11,6 +11,7 @@ mod refine_shard_key;
 mod rename;
 mod secondaries;
 mod statistics;
+mod told;
 mod transactions;
 mod versions;
 
