@@ -779,3 +779,7 @@ pub const ROUTER_CALL_GRACE_MS: u64 = 1_000;
 pub const ROUTER_STALE_TRIES_MAX: u32 = 10;
 /// Pause before it is, from the second time on, doubled up to the 256-fold: shards learn, and refuse a write that met the end of a move thrice.
 pub const ROUTER_STALE_PAUSE_MS: u64 = 3;
+/// Pause before `checkMetadataConsistency` looks again at what does not fit together: a definition is over in less, as a rule.
+pub const CONSISTENCY_LOOK_PAUSE_MS: u64 = 300;
+/// Times that it does while a definition goes on, which may take as long as data takes to move: half a minute.
+pub const CONSISTENCY_LOOKS_MAX: u32 = 100;

@@ -9,6 +9,7 @@ mod feature_version;
 mod generated;
 mod leftovers;
 mod logins;
+mod metadata_consistency;
 mod migrations;
 mod recorded_answers;
 mod rows;
