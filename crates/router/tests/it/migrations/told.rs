@@ -108,7 +108,8 @@ fn a_moment_that_a_router_chose_is_chosen_anew_when_a_range_has_moved_since() {
         let mut snapshot = doc! { "find": "c" };
         snapshot.push("readConcern", doc! { "level": "snapshot" });
         let mut other = cluster.router(1).await;
-        assert_eq!(other.all(snapshot.clone()).await.len(), 100);
+        // It hears of the shards' time.
+        assert_eq!(other.all(doc! { "find": "c" }).await.len(), 100);
         for n in 0..2 {
             let mut shard = cluster.shard(n).await;
             shard.ok(doc! { "setParameter": 1, "orphanCleanupDelaySecs": 0, "$db": "admin" }).await;
