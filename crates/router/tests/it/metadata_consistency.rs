@@ -132,6 +132,18 @@ fn nothing_is_found_where_everything_fits_together() {
                 "{coll}"
             );
         }
+        // Both shards have known the name as one that is sharded, and as one that is not.
+        two_owners(&cluster, "test.again").await;
+        c.ok(doc! { "drop": "again" }).await;
+        insert(&mut c, "test", "again", doc! { "_id": 1, "k": 20 }).await;
+        for shard in ["s1", "s0"] {
+            c.ok(doc! { "movePrimary": "test", "to": shard, "$db": "admin" }).await;
+            assert_eq!(c.all(doc! { "find": "again" }).await.len(), 1);
+        }
+        c.ok(listed(doc! { "createIndexes": "again" }, "indexes", doc! { "key": { "k": 1 }, "name": "k" }))
+            .await;
+        two_owners(&cluster, "test.again").await;
+        assert_eq!(c.all(doc! { "checkMetadataConsistency": 1, "checkIndexes": true }).await, []);
         // A shard that has given away all that it owned keeps what it has, and is told of no more indexes.
         two_owners(&cluster, "test.given").await;
         for k in [-5, 5] {
@@ -228,6 +240,32 @@ fn what_the_config_servers_keep_wrongly_is_found() {
     });
 }
 
+/// A collection is sharded without its shard, which has answered for it as it was.
+async fn plant_unknown(cluster: &Cluster, c: &mut Client) {
+    insert(c, "test", "unknown", doc! { "_id": 1 }).await;
+    assert_eq!(c.all(doc! { "find": "unknown" }).await.len(), 1);
+    let listed = doc! { "listCollections": 1, "filter": { "name": "unknown" } };
+    let listed = cluster.shard(0).await.all(listed).await;
+    let uuid = listed[0].get("info").unwrap().as_doc().unwrap().get("uuid").cloned().unwrap();
+    let mut config = cluster.config_server().await;
+    let like = doc! { "find": "collections", "filter": { "_id": "test.uuid" }, "$db": "config" };
+    let mut entry = config.all(like).await.remove(0);
+    let mut like = of_field("find", "chunks");
+    like.push("filter", of_field("uuid", entry.get("uuid").cloned().unwrap()));
+    like.push("$db", "config");
+    let mut chunk = config.all(like).await.remove(0);
+    for d in [&mut entry, &mut chunk] {
+        ["_id", "key", "uuid", "min", "max"].iter().for_each(|name| _ = d.remove(name));
+        d.push("uuid", uuid.clone());
+    }
+    entry.push("_id", "test.unknown");
+    entry.push("key", doc! { "_id": 1 });
+    chunk.push("min", of_field("_id", Bson::MinKey));
+    chunk.push("max", of_field("_id", Bson::MaxKey));
+    insert(&mut config, "config", "chunks", chunk).await;
+    insert(&mut config, "config", "collections", entry).await;
+}
+
 #[test]
 fn what_shards_have_wrongly_is_found() {
     run(async {
@@ -252,6 +290,7 @@ fn what_shards_have_wrongly_is_found() {
         bounds.push("max", of_field("z", Bson::MaxKey));
         update(&cluster, "chunks", of_field("uuid", uuid(&cluster, "test.no_index").await), bounds).await;
 
+        plant_unknown(&cluster, &mut c).await;
         let of_shard = async |c: &mut Client, coll: &str, kind: &str, shard: &str, fields: &[&str]| {
             let (told, more) = details(c, coll).await;
             assert_eq!((told.as_str(), names(&more)), (kind, fields.to_vec()));
@@ -266,6 +305,8 @@ fn what_shards_have_wrongly_is_found() {
         assert_eq!(other.get("uuid"), Some(&uuid(&cluster, "test.uuid").await));
         let none = of_shard(&mut c, "no_index", "MissingShardKeyIndex", "s0", &["shard", "shardKey"]).await;
         assert_eq!(none.get("shardKey"), Some(&doc! { "z": 1 }.into()));
+        let kind = "ShardThinksCollectionIsUnsharded";
+        of_shard(&mut c, "unknown", kind, "s0", &["collectionUUID", "shard"]).await;
         let (told, more) = details(&mut c, "index").await;
         assert_eq!(told, "InconsistentIndex");
         let info = format!("{:?}", more.get("info").unwrap().as_doc().unwrap());
@@ -281,6 +322,7 @@ fn what_shards_have_wrongly_is_found() {
             "MisplacedCollection",
             "MissingLocalCollection",
             "MissingShardKeyIndex",
+            "ShardThinksCollectionIsUnsharded",
         ];
         for db in ["test", "admin"] {
             assert_eq!(found(&mut c, 1, db).await, all, "{db}");

@@ -2,6 +2,7 @@
 
 use super::registered::Registered;
 use super::wrong::{same, text, wrong};
+use pando_base::Timestamp;
 use pando_bson::{DocBuf, RawDoc, Value};
 use pando_routing::ShardId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,6 +56,17 @@ pub(super) fn missing(coll: &Registered, shard: &ShardId) -> DocBuf {
     })
 }
 
+/// Whether a shard has said by `getShardVersion` that a collection is not sharded; one that does not know finds out before it answers anybody.
+pub(super) fn says_unsharded(reply: &RawDoc) -> bool {
+    matches!(reply.get("global"), Some(Value::Timestamp(Timestamp::ZERO)))
+}
+
+/// A shard owns chunks of a collection, and takes it for one that is not sharded.
+pub(super) fn taken_for_unsharded(coll: &Registered, shard: &ShardId) -> DocBuf {
+    let text = "A shard owns chunks of a collection and takes it for one that is not sharded";
+    coll.wrong("ShardThinksCollectionIsUnsharded", text, |d| _ = d.str("shard", shard.as_str()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::{UUID, fields, registered, told};
@@ -104,5 +116,22 @@ mod tests {
         let found = missing(&registered(r#"{"k": 1}"#), &shard());
         assert!(told(std::slice::from_ref(&found))[0].starts_with("MissingLocalCollection { uuid: "));
         assert_eq!(fields(&found), ["namespace", "uuid", "shard"]);
+    }
+
+    #[test]
+    fn a_shard_that_does_not_know_takes_a_collection_for_nothing() {
+        for (reply, says) in [
+            (r#"{"global": {"$timestamp": {"t": 0, "i": 0}}}"#, true),
+            (r#"{"global": {"$timestamp": {"t": 1, "i": 0}}}"#, false),
+            (r#"{"global": "UNKNOWN"}"#, false),
+        ] {
+            assert_eq!(says_unsharded(&super::super::testing::doc(reply)), says, "{reply}");
+        }
+        let found = taken_for_unsharded(&registered(r#"{"k": 1}"#), &shard());
+        assert_eq!(
+            told(std::slice::from_ref(&found)),
+            ["ShardThinksCollectionIsUnsharded { shard: \"s1\" }"]
+        );
+        assert_eq!(fields(&found), ["namespace", "collectionUUID", "shard"]);
     }
 }

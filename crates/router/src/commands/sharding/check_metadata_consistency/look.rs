@@ -114,6 +114,12 @@ impl Looker<'_> {
         // A shard that is none any more has nothing.
         let gone = owners.iter().filter(|owner| !here.contains_key(owner));
         found.extend(gone.map(|owner| collections::missing(coll, owner)));
+        let versions = together(have.iter().map(|shard| self.version_on(coll, shard)).collect()).await;
+        for (shard, version) in have.iter().zip(versions) {
+            if collections::says_unsharded(&version?) {
+                found.push(collections::taken_for_unsharded(coll, shard));
+            }
+        }
         // Indexes are made on owners only: what others have is none of the collection's.
         let listed = together(have.iter().map(|shard| self.indexes_of(coll, shard)).collect()).await;
         let listed = listed.into_iter().collect::<Result<Vec<OnShard>>>()?;
@@ -150,6 +156,13 @@ impl Looker<'_> {
         let mut b = DocBuilder::new();
         b.str("listIndexes", name).doc("cursor", |_| {}).str("$db", db);
         Ok((shard.clone(), self.listed(shard, &b.finish()).await?))
+    }
+
+    /// What a shard knows of a collection, which it asks nobody about.
+    async fn version_on(&self, coll: &Registered, shard: &ShardId) -> Result<DocBuf> {
+        let mut b = DocBuilder::new();
+        b.str("getShardVersion", &coll.ns).str("$db", "admin");
+        Ok(self.router.call_primary(self.ctx, shard, &b.finish(), Retry::Idempotent).await?.reply)
     }
 
     /// What every shard lists at the same time.

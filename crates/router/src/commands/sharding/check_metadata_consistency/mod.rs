@@ -6,6 +6,7 @@
 //!   config.chunks of each, in one read ───► routing_table.rs   keys in no chunk, keys in two, bounds of another key
 //!   config.tags of each ──────────────────► zones.rs           zones with the same keys, bounds of another key
 //!   listCollections of each shard ────────► collections.rs     on the wrong shard, with another UUID, not there
+//!   getShardVersion of each owner ───────► collections.rs     taken for not sharded
 //!   listIndexes of each owner ────────────► indexes.rs         none on the shard key; with `checkIndexes`, not the same everywhere
 //! ```
 //! What is found is looked at once more a moment later (`again.rs`): what was only being changed is not there any more, or is something
