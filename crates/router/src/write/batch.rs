@@ -38,6 +38,14 @@ struct Statement {
     done: BTreeSet<ShardId>,
     /// Somebody sent it back.
     back: bool,
+    /// A shard has told what an earlier try has done, and that is counted.
+    retried: bool,
+}
+
+impl Statement {
+    fn new() -> Statement {
+        Statement { state: State::Ready, done: BTreeSet::new(), back: false, retried: false }
+    }
 }
 
 /// See the module text.
@@ -68,8 +76,7 @@ pub(crate) struct Outcome {
 
 impl Batch {
     pub(crate) fn new(statements: usize, ordered: bool) -> Batch {
-        let new = || Statement { state: State::Ready, done: BTreeSet::new(), back: false };
-        let statements = (0..statements).map(|_| new()).collect();
+        let statements = (0..statements).map(|_| Statement::new()).collect();
         let bytes = Vec::new();
         Batch { ordered, bytes, statements, ended: false, stale: None, outcome: Outcome::default() }
     }
@@ -163,8 +170,10 @@ impl Batch {
     pub(crate) fn heard(&mut self, group: &Group, reply: &RawDoc, ns: &str) {
         let number = |name: &str| reply.get(name).and_then(|v| v.as_i64()).unwrap_or(0);
         let list = |name: &str| reply.get(name).and_then(|v| v.as_array()).unwrap_or(RawDoc::empty());
-        self.outcome.n += number("n");
-        self.outcome.n_modified += number("nModified");
+        if !self.is_told_again(group, !list("retriedStmtIds").is_empty()) {
+            self.outcome.n += number("n");
+            self.outcome.n_modified += number("nModified");
+        }
         for e in list("upserted").iter().filter_map(|e| e.value().as_doc()) {
             if let (Some(i), Some(id)) = (place(group, e), e.elem("_id")) {
                 let mut b = DocBuilder::new();
@@ -186,6 +195,12 @@ impl Batch {
         self.settle(group, &errors, ns);
     }
 
+    /// What an earlier try has done is known to two shards where its document has moved since: it is counted once. Of several statements in
+    /// one reply nobody can tell which of them that is about.
+    fn is_told_again(&mut self, group: &Group, retried: bool) -> bool {
+        let [i] = group.statements[..] else { return false };
+        retried && std::mem::replace(&mut self.statements[i].retried, true)
+    }
     fn settle(&mut self, group: &Group, errors: &[(usize, &RawDoc)], ns: &str) {
         // In order, nothing behind the first error was tried.
         let mut tried = true;
@@ -443,6 +458,17 @@ mod tests {
         b.heard(&groups[0], &doc(r#"{"n": 2, "nModified": 2}"#), "d.c");
         assert_eq!((b.outcome.n, b.outcome.n_modified, b.settled()), (7, 6, 1));
         assert_eq!(shape(&next(&mut b, &[&["a"], &["a"]])), "a[1]");
+    }
+
+    #[test]
+    fn what_an_earlier_try_has_done_is_counted_once_though_two_shards_know_of_it() {
+        let mut b = Batch::new(1, true);
+        let (groups, _) = b.round(|_| Ok(Goes::To(vec![to("a"), to("b"), to("c")])));
+        let again = doc(r#"{"n": 1, "nModified": 1, "retriedStmtIds": [0]}"#);
+        for (g, reply) in groups.iter().zip([&again, &doc(r#"{"n": 0, "nModified": 0}"#), &again]) {
+            b.heard(g, reply, "d.c");
+        }
+        assert_eq!((b.outcome.n, b.outcome.n_modified, b.is_over()), (1, 1, true));
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub(crate) fn reply(mut outcome: Outcome, told: Told) -> Reply {
     append_write_concern(b, &outcome.write_concern);
     if !outcome.retried.is_empty() {
         outcome.retried.sort_unstable();
+        outcome.retried.dedup();
         b.array("retriedStmtIds", |a| {
             for id in &outcome.retried {
                 a.value(pando_bson::Value::Int32(*id));
