@@ -133,6 +133,18 @@ impl Access {
     ) -> Result<OpTime> {
         self.outside_transaction(ctx)?.rename_collection(from, to, drop_target, &ByCtx(ctx)).await
     }
+    /// The first half of a rename into another database: see [`Catalog::copy_to_database`].
+    pub async fn copy_to_database(
+        &self,
+        ctx: &OpCtx,
+        from: &Namespace,
+        to: &Namespace,
+        uuid: Uuid,
+        drop_target: bool,
+    ) -> Result<OpTime> {
+        let catalog = self.outside_transaction(ctx)?;
+        catalog.copy_to_database(from, to, uuid, drop_target, &ByCtx(ctx)).await
+    }
     /// The same of a part of a sharded collection, which takes the place of what has that name here.
     pub async fn rename_part(&self, ctx: &OpCtx, from: &Namespace, to: &Namespace) -> Result<OpTime> {
         self.outside_transaction(ctx)?.of_part().rename_collection(from, to, true, &ByCtx(ctx)).await

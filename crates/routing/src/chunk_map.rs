@@ -115,6 +115,12 @@ impl ChunkMap {
         let row = self.blocks[block].last_at_or_below(key)?;
         Some(ChunkRef { map: self, block, row })
     }
+    /// The chunk that the keys just below a key lie in; nothing where there are none.
+    pub fn find_below(&self, key: &[u8]) -> Option<ChunkRef<'_>> {
+        let block = self.blocks.partition_point(|b| b.first() < key).checked_sub(1)?;
+        let row = self.blocks[block].first_at_or_above(key).checked_sub(1)?;
+        Some(ChunkRef { map: self, block, row })
+    }
     /// All chunks, in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = ChunkRef<'_>> {
         let rows = self.blocks.iter().enumerate().flat_map(|(i, b)| (0..b.len()).map(move |row| (i, row)));

@@ -90,10 +90,11 @@ impl IndexRange {
     fn records_of(
         &self,
         source: &mut dyn Source,
+        dir: Direction,
         after: Option<&RecordId>,
         max: usize,
     ) -> Result<Vec<RecordId>> {
-        let mut all = source.scan_records(RecordScan { after, ..RecordScan::all(Direction::Forward) })?;
+        let mut all = source.scan_records(RecordScan { after, ..RecordScan::all(dir) })?;
         let (mut found, mut key) = (Vec::new(), KeyBuilder::default());
         while found.len() < max
             && let Some((rid, doc)) = all.next()?
@@ -120,12 +121,13 @@ impl Maintenance {
 
     /// The records of the range, in the order of its index, up to one more than `max`.
     pub fn records_in_range(&self, range: &IndexRange, max: usize) -> Result<Vec<RecordId>> {
-        Ok(self.records_behind(range, None, max.saturating_add(1))?.0)
+        Ok(self.records_behind(range, Direction::Forward, None, max.saturating_add(1))?.0)
     }
-    /// Up to `max` records of the range, and where the last one is. A place of another index, or of none, is none.
+    /// Up to `max` records of the range in that direction, and where the last one is. A place of another index, or of none, is none.
     fn records_behind(
         &self,
         range: &IndexRange,
+        dir: Direction,
         after: Option<&RangePlace>,
         max: usize,
     ) -> Result<(Vec<RecordId>, Option<RangePlace>)> {
@@ -133,7 +135,7 @@ impl Maintenance {
         let mut source = CollectionSource::new(coll, self.catalog.read_latest()?);
         let after = after.filter(|a| a.key.is_some() == range.index.is_some());
         let Some(index) = &range.index else {
-            let found = range.records_of(&mut source, after.map(|a| &a.record), max)?;
+            let found = range.records_of(&mut source, dir, after.map(|a| &a.record), max)?;
             let last = found.last().filter(|_| found.len() == max);
             let last = last.map(|record| RangePlace { key: None, record: record.clone() });
             return Ok((found, last));
@@ -143,7 +145,7 @@ impl Maintenance {
             let text = format!("there is no index {index} of {} any more", range.ns);
             Error::new(ErrorCode::IndexNotFound, text)
         })?;
-        let (start, end, dir) = (&*range.start, &*range.end, Direction::Forward);
+        let (start, end) = (&*range.start, &*range.end);
         let after = after.and_then(|a| Some((a.key.as_deref()?, &a.record)));
         let mut entries = source.scan_index(IndexScan { index: at, start, end, dir, after })?;
         let (mut found, mut last) = (Vec::new(), None);
@@ -172,6 +174,27 @@ impl Maintenance {
                 return range.key.bound_of(doc).map(Some);
             }
             last = key.bytes().to_vec();
+        }
+        Ok(None)
+    }
+    /// Where the last `count` documents of a range begin, if there are more: the mirror of [`Self::end_of_first`].
+    pub fn start_of_last(&self, range: &IndexRange, count: usize) -> Result<Option<DocBuf>> {
+        let coll = self.the_collection(&range.ns, range.uuid)?;
+        let most = limits::MIGRATION_DOCUMENTS_MAX.saturating_add(1);
+        let (records, _) = self.records_behind(range, Direction::Backward, None, most)?;
+        let mut source = CollectionSource::new(coll, self.catalog.read_latest()?);
+        let (mut key, mut last): (_, Option<(Vec<u8>, DocBuf)>) = (KeyBuilder::default(), None);
+        for (i, rid) in records.iter().enumerate().skip(count.saturating_sub(1)) {
+            let Some(doc) = source.fetch(rid)? else { continue };
+            let doc = RawDoc::trusted(&doc);
+            range.key.key_of(doc, &mut key)?;
+            match &last {
+                // It has a key of its own: what is cut off begins with the one before.
+                Some((least, bound)) if i >= count && key.bytes() < least.as_slice() => {
+                    return Ok(Some(bound.clone()));
+                }
+                _ => last = Some((key.bytes().to_vec(), range.key.bound_of(doc)?)),
+            }
         }
         Ok(None)
     }
@@ -310,7 +333,7 @@ impl Maintenance {
         after: Option<&RangePlace>,
         max: usize,
     ) -> Result<Deleted> {
-        let (records, last) = self.records_behind(range, after, max)?;
+        let (records, last) = self.records_behind(range, Direction::Forward, after, max)?;
         let delete = |unit: &mut WriteUnit, coll: &WriteGuard, rid: &RecordId| {
             let old = CollectionSource::within(coll.collection().clone(), unit.txn()).fetch(rid)?;
             match old {

@@ -1,6 +1,7 @@
 //! renameCollection: within a database a new name for the same rows, across databases a copy.
 
 use crate::Catalog;
+use crate::catalog::DdlGuard;
 use crate::schema::collection::Collection;
 use crate::schema::durable::{self, Parts};
 use crate::schema::names;
@@ -9,11 +10,19 @@ use crate::write::interrupt::Interrupt;
 use crate::write::observer::Defined;
 use crate::write::op::WriteOp;
 use crate::write::unit::WriteUnit;
-use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, limits};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid, limits};
 use pando_bson::RawDoc;
 use pando_storage::{Dir, ReadAt};
 use std::ops::Bound;
 use std::sync::Arc;
+
+fn no_source(from: &Namespace, to: &Namespace) -> Error {
+    let text = match from.db() == to.db() {
+        true => format!("Source collection {from} does not exist"),
+        false => "source namespace does not exist".to_owned(),
+    };
+    Error::new(ErrorCode::NamespaceNotFound, text)
+}
 
 impl Catalog {
     /// Renames a collection; `drop_target` allows an existing target, which goes in the same unit.
@@ -26,6 +35,42 @@ impl Catalog {
     ) -> Result<OpTime> {
         names::check_renamable(from, to)?;
         let _dbs = self.unless_interrupted(interrupt, self.lock_databases(from.db(), to.db())).await?;
+        self.prepare_rename(from, to, drop_target).await?;
+        if from.db() != to.db() {
+            let (source, _) = self.copy_across(from, to, self.new_uuid(), interrupt).await?;
+            let mut unit = self.begin_unit(source.coll.replicated)?;
+            self.remove_collection(&mut unit, &source.coll)?;
+            let last = unit.commit()?;
+            self.forget(&source.coll, last.ts);
+            return Ok(last);
+        }
+        self.rename_within(from, to, interrupt).await
+    }
+
+    /// The first half of a rename into another database: the new name is a copy's, which has this UUID. The source stays, and whoever asks sees
+    /// to it that nobody writes to it from here on until it is dropped. What an earlier attempt has left of the copy goes first.
+    pub async fn copy_to_database(
+        &self,
+        from: &Namespace,
+        to: &Namespace,
+        uuid: Uuid,
+        drop_target: bool,
+        interrupt: &dyn Interrupt,
+    ) -> Result<OpTime> {
+        names::check_renamable(from, to)?;
+        let _dbs = self.unless_interrupted(interrupt, self.lock_databases(from.db(), to.db())).await?;
+        if let Some(left) = self.lookup_uuid(uuid) {
+            if left.ns.db() != to.db() || !left.options.temp {
+                return Err(Error::internal(format!("{} has the UUID of a copy of {from}", left.ns)));
+            }
+            self.drop_copy(&left.ns).await?;
+        }
+        self.prepare_rename(from, to, drop_target).await?;
+        self.copy_across(from, to, uuid, interrupt).await.map(|(_, last)| last)
+    }
+
+    /// Whether it can be renamed so, with the locks of both databases held; builds of what makes room end.
+    async fn prepare_rename(&self, from: &Namespace, to: &Namespace, drop_target: bool) -> Result<()> {
         let snap = self.snapshot();
         if snap.view(from).is_some() {
             return Err(Error::new(
@@ -33,15 +78,8 @@ impl Catalog {
                 format!("cannot rename view: {from}"),
             ));
         }
-        let no_source = || {
-            let text = match from.db() == to.db() {
-                true => format!("Source collection {from} does not exist"),
-                false => "source namespace does not exist".to_owned(),
-            };
-            Error::new(ErrorCode::NamespaceNotFound, text)
-        };
         if snap.collection(from).is_none() {
-            return Err(no_source());
+            return Err(no_source(from, to));
         }
         names::check_both_replicated(from, to)?;
         if snap.view(to).is_some() {
@@ -60,15 +98,21 @@ impl Catalog {
         if snap.collection(to).is_some() {
             self.abort_builds(to, "collection dropped by a rename").await?;
         }
-        if from.db() != to.db() {
-            return self.rename_across(from, to, interrupt).await;
-        }
+        Ok(())
+    }
+
+    async fn rename_within(
+        &self,
+        from: &Namespace,
+        to: &Namespace,
+        interrupt: &dyn Interrupt,
+    ) -> Result<OpTime> {
         // Both locks in name order.
         let (first, second) = if from.as_str() < to.as_str() { (from, to) } else { (to, from) };
         let a = self.unless_interrupted(interrupt, self.ddl_lock(first)).await?;
         let b = self.unless_interrupted(interrupt, self.ddl_lock(second)).await?;
         let (source, target) = if first == from { (a, b) } else { (b, a) };
-        let source = source.ok_or_else(no_source)?;
+        let source = source.ok_or_else(|| no_source(from, to))?;
         self.refuse_while_building(from)?;
         let target_coll = target.as_ref().map(|t| &*t.coll);
         let mut unit = self.begin_unit(source.coll.replicated)?;
@@ -134,13 +178,14 @@ impl Catalog {
         }
     }
 
-    /// Copies into a temporary collection of the other database, renames that, drops the source.
-    async fn rename_across(
+    /// Copies into a temporary collection of the other database, and renames that. The source is locked as long as it is held.
+    async fn copy_across(
         &self,
         from: &Namespace,
         to: &Namespace,
+        uuid: Uuid,
         interrupt: &dyn Interrupt,
-    ) -> Result<OpTime> {
+    ) -> Result<(DdlGuard, OpTime)> {
         let source = self.unless_interrupted(interrupt, self.ddl_lock(from)).await?.ok_or_else(|| {
             Error::new(ErrorCode::NamespaceNotFound, format!("Source collection {from} does not exist"))
         })?;
@@ -148,7 +193,7 @@ impl Catalog {
         let tmp = Namespace::unchecked(to.db(), &format!("tmp{suffix}.renameCollection"));
         let mut options = source.coll.options.clone();
         options.temp = true;
-        self.create_collection_locked(&tmp, options)?;
+        self.create_with_uuid(&tmp, options, uuid, None)?;
         let copied = self.copy_into(&source.coll, &tmp, interrupt).await;
         if let Err(e) = copied {
             self.drop_copy(&tmp).await?;
@@ -168,11 +213,7 @@ impl Catalog {
         let renamed = self.rename_in(&mut unit, &copy.coll, to, target_coll, false)?;
         let last = unit.commit()?;
         self.publish_rename(&copy.coll, renamed, target_coll, last.ts);
-        let mut unit = self.begin_unit(source.coll.replicated)?;
-        self.remove_collection(&mut unit, &source.coll)?;
-        let last = unit.commit()?;
-        self.forget(&source.coll, last.ts);
-        Ok(last)
+        Ok((source, last))
     }
 
     async fn copy_into(

@@ -1,5 +1,5 @@
 use crate::testing::{World, ns};
-use crate::{Applying, DropWhich, Uninterrupted};
+use crate::{Applying, CollectionOptions, DropWhich, Uninterrupted};
 use pando_base::ErrorCode;
 use pando_bson::{RawDoc, doc};
 use pando_oplog::EntryView;
@@ -154,6 +154,25 @@ fn a_rename_across_databases_copies_documents_and_indexes() {
     assert!(!w.catalog.snapshot().has_database("b"));
     let w = w.reopen();
     assert!(w.catalog.snapshot().databases().iter().all(|d| d == "local"));
+}
+
+/// Nobody knows how far an earlier attempt came: what it has left goes, and the UUID is the new copy's.
+#[test]
+fn a_copy_for_another_database_is_made_anew_where_a_part_of_it_is_left() {
+    let w = World::new();
+    w.insert("a.c", (0..5).map(|i| doc! { "_id": i }).collect());
+    let uuid = w.catalog.new_uuid();
+    let temp = CollectionOptions { temp: true, ..CollectionOptions::default() };
+    w.run(w.catalog.create_as(&ns("b.tmpabcde.renameCollection"), temp, uuid)).unwrap();
+    w.insert("b.tmpabcde.renameCollection", vec![doc! { "_id": 3 }]);
+    let (from, to) = (ns("a.c"), ns("b.d"));
+    let copy = || w.catalog.copy_to_database(&from, &to, uuid, false, &Uninterrupted);
+    w.run(copy()).unwrap();
+    assert!(w.run(copy()).is_err(), "what is done is not undone");
+    let w = w.reopen();
+    assert!(w.catalog.lookup(&ns("b.tmpabcde.renameCollection")).is_none());
+    assert_eq!(w.catalog.lookup(&ns("b.d")).map(|c| (c.uuid, c.options.temp)), Some((uuid, false)));
+    assert_eq!((w.ids("a.c"), w.ids("b.d")), (vec![0, 1, 2, 3, 4], vec![0, 1, 2, 3, 4]));
 }
 
 #[test]

@@ -129,7 +129,7 @@ impl ConfigServer {
                 .str("reason", why);
         });
         // As much of the chunk as may move at once.
-        let (from, to, min, max) = (&m.from, &m.to, &*m.min, None);
+        let (from, to, min, max) = (&m.from, &m.to, Some(&*m.min), None);
         let (epoch, max_bytes, force) = (one.epoch, one.max_bytes, m.force);
         let range = RangeMove { ns: &m.ns, from, to, min, max, epoch, max_bytes, force };
         let how = |b: &mut DocBuilder| _ = b.bool("waitForDelete", wait_for_delete);

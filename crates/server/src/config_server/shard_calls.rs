@@ -17,7 +17,8 @@ pub(crate) struct RangeMove<'a> {
     pub(crate) ns: &'a str,
     pub(crate) from: &'a ShardId,
     pub(crate) to: &'a ShardId,
-    pub(crate) min: &'a RawDoc,
+    /// `None`: as much below `max` as one migration moves, at most from the beginning of the chunk; the donor finds out where that is.
+    pub(crate) min: Option<&'a RawDoc>,
     /// `None`: as much from `min` on as one migration moves, at most to the end of the chunk; the donor finds out where that is.
     pub(crate) max: Option<&'a RawDoc>,
     pub(crate) epoch: ObjectId,
@@ -62,7 +63,8 @@ impl ShardCalls {
     ) -> Result<()> {
         let mut b = DocBuilder::new();
         b.str("_shardsvrMoveRange", range.ns).str("toShard", range.to.as_str());
-        b.str("fromShard", range.from.as_str()).raw_doc("min", range.min);
+        b.str("fromShard", range.from.as_str());
+        range.min.iter().for_each(|min| _ = b.raw_doc("min", min));
         range.max.iter().for_each(|max| _ = b.raw_doc("max", max));
         b.object_id("epoch", range.epoch).i64("maxChunkSizeBytes", range.max_bytes.cast_signed());
         range.force.append(&mut b);

@@ -365,6 +365,66 @@ fn a_rename_survives_whatever_its_primary_does_before_each_of_its_steps() {
     });
 }
 
+/// Before step after step of a rename into another database, which is a copy and a drop; the primary ends, or steps down, in turns. There is one of both
+/// collections at the end, with all its documents.
+#[test]
+fn a_rename_into_another_database_survives_whatever_its_primary_does_before_each_of_its_steps() {
+    run(async {
+        let (mut b, mut n) = (bench().await, 0);
+        let mut c = b.router().await;
+        c.ok(doc! { "enableSharding": "beside", "primaryShard": "rs", "$db": "admin" }).await;
+        for round in 0..STEPS_MAX {
+            let (from, to) = (format!("test.c{round}"), format!("beside.e{round}"));
+            let mut c = b.router().await;
+            let all: Vec<i64> = (0..50).collect();
+            let mut insert = doc! { "insert": format!("c{round}") };
+            insert.push("documents", all.iter().map(|id| doc! { "_id": *id }.into()).collect::<Vec<Bson>>());
+            insert.push("writeConcern", doc! { "w": "majority" });
+            insert.push("$db", "test");
+            c.ok(insert).await;
+            let office = b.office().await;
+            let primary = office.0;
+            b.set.hang_at(primary, n).await;
+            let before = b.set.entered(primary);
+            let port = b.cluster.router_port(0);
+            let rename = doc! { "renameCollection": from, "to": to, "$db": "admin" };
+            let task = spawn(async move { Client::connect(port).await.run(rename).await });
+            let hung = b.set.hangs(primary, before, &task).await;
+            match hung {
+                true => strike(&mut b, primary, if n % 2 == 0 { End::Killed } else { End::Down }).await,
+                false => b.set.fail_point(primary, STEP, false).await,
+            }
+            let reply = task.await.unwrap();
+            let mut warm = doc! { "insert": "warm" };
+            warm.push("documents", vec![Bson::from(doc! { "n": round as i32 })]);
+            warm.push("writeConcern", doc! { "w": "majority" });
+            warm.push("$db", "test");
+            b.until_ok(warm).await.unwrap();
+            b.until_nothing_is_left().await;
+            let mut shard = b.shard_primary().await;
+            let old = ids(&mut shard, &format!("c{round}")).await;
+            let find = doc! { "find": format!("e{round}"), "sort": { "_id": 1 }, "batchSize": 1000, "$db": "beside" };
+            let new: Vec<i64> = shard.all(find).await.iter().map(id_of).collect();
+            assert!(old.is_empty() != new.is_empty(), "step {n}: {reply:?} {old:?} {new:?}");
+            assert_eq!([old.clone(), new.clone()].concat(), all, "step {n}: {reply:?}");
+            assert!(old.is_empty() || number(&reply, "ok") != 1, "step {n}: {reply:?}");
+            let listed = shard.all(doc! { "listCollections": 1, "$db": "beside" }).await;
+            let is_copy = |d: &Document| {
+                d.get("name").and_then(Bson::as_str).is_some_and(|name| name.starts_with("tmp"))
+            };
+            assert!(!listed.iter().any(is_copy), "step {n}: {listed:?}");
+            if !hung && b.office().await == office {
+                assert!(n > 8, "{n} steps only: {reply:?}");
+                b.cluster.shut_down().await;
+                b.set.shut_down().await;
+                return;
+            }
+            n += usize::from(hung);
+        }
+        panic!("it does not end");
+    });
+}
+
 /// Somebody takes the new name while a rename stands before step after step: one of both gets it, and what is acknowledged is there.
 #[test]
 fn who_takes_the_new_name_of_a_rename_comes_before_it_or_behind_it() {

@@ -89,7 +89,7 @@ struct Before {
 #[derive(Clone, Debug)]
 pub struct MoveRange {
     migration: Migration,
-    /// What was asked for besides the range: `{waitForDelete, maxChunkSizeBytes, forceJumbo, openEnded}`.
+    /// What was asked for besides the range: `{waitForDelete, maxChunkSizeBytes, forceJumbo, openEnded, openStart}`.
     request: DocBuf,
     phase: Phase,
     step: Step,

@@ -1,4 +1,4 @@
-//! `renameCollection` within a database, on its primary shard (SH-DDL-12, SYS-249).
+//! `renameCollection`, on the primary shard of the database (SH-DDL-12, SYS-249).
 //!
 //! ```text
 //!   begin: look ─► block: sections here ─► look ─► rename: other shards rename, this one renames ─► config servers ─► unblock: sections go ─► over
@@ -16,7 +16,9 @@
 //! * The checkpoint of `unblock` is on a majority before anybody may use the names again: a primary that begins at the one of `rename` enters the
 //!   sections again. Shards remember that they were unblocked, by a number above this definition's: a command that comes late finds that.
 //!
-//! What is not sharded, and takes the place of nothing that is, is renamed here alone.
+//! What is not sharded, and takes the place of nothing that is, is renamed here alone. Into another database of the same primary shard that is a
+//! copy, whose UUID is decided with the rest: whoever finds the new name with that UUID has copied all there was, since the sections
+//! still stand, and goes on with the drop of the source, which is a step of its own and comes behind.
 
 pub mod mutants;
 
@@ -33,11 +35,14 @@ use std::collections::BTreeSet;
 pub const OPERATION: &str = "renameCollection";
 /// Steps of this node, all `{<step>: <ns>, to, request, …}`.
 ///
-/// Whether it can be renamed so. ─► `{collectionUUID, timestamp, epoch?, targetUUID?, shards}`: which collection, the number of this
-/// definition, the epoch that it gets where it is sharded, the UUID of a sharded collection that makes room, and who else takes part.
+/// Whether it can be renamed so. ─► `{collectionUUID, timestamp, epoch?, targetUUID?, copyUUID?, shards}`: which collection, the number of this
+/// definition, the epoch that it gets where it is sharded, the UUID of a sharded collection that makes room, the UUID of the copy where the new
+/// name is in another database, and who else takes part.
 pub const LOOK: &str = "lookAtRename";
 /// The collection of that UUID gets the new name here; what has the name makes room.
 pub const RENAME_HERE: &str = "renameHere";
+/// Where the new name has a copy by now: `{<step>: <ns>, collectionUUID}`, the collection that was copied goes.
+pub const DROP_SOURCE: &str = "dropRenamed";
 /// `{<step>: <ns>}`: this node reads anew what it knows of a collection.
 pub use crate::create_collection::REFRESH;
 
@@ -69,6 +74,7 @@ enum Step {
     AwaitingSection,
     Elsewhere,
     Here,
+    Dropping,
     Committing,
     Telling,
     Leaving,
@@ -84,6 +90,8 @@ struct Decided {
     epoch: Option<ObjectId>,
     /// Of a sharded collection that makes room.
     target: Option<pando_base::Uuid>,
+    /// `Some`: the new name is in another database.
+    copy: Option<pando_base::Uuid>,
     shards: Vec<String>,
 }
 
@@ -99,6 +107,7 @@ impl Decided {
             at: timestamp_at(doc, "timestamp")?,
             epoch,
             target: uuid_at(doc, "targetUUID"),
+            copy: uuid_at(doc, "copyUUID"),
             shards: texts_at(doc, "shards"),
         })
     }
@@ -109,6 +118,9 @@ impl Decided {
         }
         if let Some(target) = self.target {
             b.uuid("targetUUID", &target.0);
+        }
+        if let Some(copy) = self.copy {
+            b.uuid("copyUUID", &copy.0);
         }
     }
     /// Whether others have to do with it.
@@ -134,14 +146,12 @@ struct RenameCollection {
     failure: Option<Error>,
 }
 
-/// The database's shared, then both names, in their order.
+/// Those of the databases, each once and shared, then both names, all in their order: whoever drops a database may already wait for it.
 fn locks_of(from: &Namespace, to: &Namespace) -> Vec<(Resource, Level)> {
-    let mut locks = Locks::of_collection(from);
-    locks.push((Resource::Definition(to.as_str().to_owned()), Level::Exclusive));
-    if to.as_str() < from.as_str() {
-        locks.swap(1, 2);
-    }
-    locks
+    let lock = |name: &str, level| (Resource::Definition(name.to_owned()), level);
+    let databases = BTreeSet::from([from.db(), to.db()]).into_iter().map(|db| lock(db, Level::Shared));
+    let names = BTreeSet::from([from.as_str(), to.as_str()]).into_iter();
+    databases.chain(names.map(|ns| lock(ns, Level::Exclusive))).collect()
 }
 
 pub fn restore(state: &RawDoc) -> Result<Box<dyn Workflow>> {
@@ -326,6 +336,17 @@ impl RenameCollection {
         let retry = if decided.concerns_the_cluster() { Retry::Always } else { Retry::UntilRefused };
         out.call(SLOT, Target::Own, b.finish(), retry);
     }
+    /// Behind the copy, if it is one: the source is dropped here for good.
+    fn drop_source(&mut self, out: &mut Actions) {
+        let Some(decided) = self.decided.as_ref().filter(|d| d.copy.is_some()) else {
+            return self.commit(out);
+        };
+        self.step = Step::Dropping;
+        let mut b = own(DROP_SOURCE, &self.from);
+        b.uuid("collectionUUID", &decided.uuid.0);
+        append_asked_by(&mut b, self.asked_by.as_deref());
+        out.call(SLOT, Target::Own, b.finish(), Retry::Always);
+    }
     fn commit(&mut self, out: &mut Actions) {
         let Some(decided) = self.decided.as_ref().filter(|d| d.concerns_the_cluster()) else {
             return self.begin_phase(Phase::Unblock, out);
@@ -364,7 +385,9 @@ impl RenameCollection {
             (Phase::Begin | Phase::Block, _, Ok(reply)) => self.looked(&reply, out),
             (Phase::Begin | Phase::Block, _, Err(why)) => self.give_up(why, out),
             (_, Step::Elsewhere | Step::Telling, reply) => self.on_answer(slot, reply.as_ref().err(), out),
-            (_, Step::Here, Ok(_)) => self.commit(out),
+            (_, Step::Here, Err(_)) if broken(Mutant::DropsWhatWasNotCopied) => self.drop_source(out),
+            (_, Step::Here, Ok(_)) => self.drop_source(out),
+            (_, Step::Dropping, _) => self.commit(out),
             (_, Step::Here, Err(why)) => {
                 self.failure = Some(why);
                 self.begin_phase(Phase::Unblock, out);

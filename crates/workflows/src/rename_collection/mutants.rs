@@ -19,6 +19,8 @@ pub enum Mutant {
     RefusedIsDone,
     /// Nobody tells the other shards that it is over.
     OthersStayBlocked,
+    /// The source of a copy that was refused goes.
+    DropsWhatWasNotCopied,
     /// Two definitions of one name at a time.
     Unlocked,
 }
@@ -33,6 +35,7 @@ impl Mutant {
         Mutant::NoNumber,
         Mutant::RefusedIsDone,
         Mutant::OthersStayBlocked,
+        Mutant::DropsWhatWasNotCopied,
         Mutant::Unlocked,
     ];
 }

@@ -15,6 +15,8 @@ pub(crate) const DB: &str = "db";
 pub(crate) const NS: &str = "db.c";
 /// What it is renamed to.
 pub(crate) const TO: &str = "db.e";
+/// The same in another database.
+pub(crate) const ELSEWHERE: &str = "other.e";
 pub(crate) const SHARDS: [&str; 2] = ["s1", "s2"];
 
 /// A collection as one node has it: its UUID, and which definition made it.
@@ -135,9 +137,26 @@ impl Model {
     fn own(&mut self, step: &str, name: &str, body: &RawDoc) -> Result<DocBuf> {
         match step {
             rename_collection::LOOK if self.mood == Mood::CheckFails => refuse(ErrorCode::NamespaceExists),
-            rename_collection::LOOK => Ok(self.look_at_rename(name)),
+            rename_collection::LOOK => Ok(self.look_at_rename(name, body)),
             rename_collection::RENAME_HERE if self.mood == Mood::NodeRefuses => {
                 refuse(ErrorCode::IllegalOperation)
+            }
+            rename_collection::RENAME_HERE if body.get("copyUUID").is_some() => {
+                let copy = its_uuid(body, "copyUUID");
+                if self.here.get(ELSEWHERE).is_none_or(|(there, _)| *there != copy) {
+                    let source =
+                        self.here.get(name).filter(|(id, _)| *id == its_uuid(body, "collectionUUID"));
+                    let (_, made) = *source.expect("a source to copy");
+                    self.here.insert(ELSEWHERE.to_owned(), (copy, made));
+                }
+                Ok(DocBuf::default())
+            }
+            rename_collection::DROP_SOURCE => {
+                let source = its_uuid(body, "collectionUUID");
+                if self.here.get(name).is_some_and(|(id, _)| *id == source) {
+                    self.here.remove(name);
+                }
+                Ok(DocBuf::default())
             }
             rename_collection::RENAME_HERE => {
                 renamed(&mut self.here, name, its_uuid(body, "collectionUUID"));
@@ -244,7 +263,7 @@ impl Model {
         b.array("shards", |list| SHARDS.iter().for_each(|s| _ = list.str(s)));
         b.finish()
     }
-    fn look_at_rename(&mut self, from: &str) -> DocBuf {
+    fn look_at_rename(&mut self, from: &str, body: &RawDoc) -> DocBuf {
         let mut b = DocBuilder::new();
         let source = self.entries.get(from).or(self.here.get(from)).expect("a source");
         b.uuid("collectionUUID", &source.0.0);
@@ -254,7 +273,12 @@ impl Model {
         if let Some((target, _)) = self.entries.get(TO) {
             b.uuid("targetUUID", &target.0);
         }
-        b.timestamp("timestamp", self.next());
+        let now = self.next();
+        if body.get("to").is_some_and(|to| to.as_str() == Some(ELSEWHERE)) {
+            // Another one with every look.
+            b.uuid("copyUUID", &copy_at(now).0);
+        }
+        b.timestamp("timestamp", now);
         b.array("shards", |list| SHARDS.iter().for_each(|s| _ = list.str(s)));
         b.finish()
     }
@@ -454,6 +478,15 @@ impl Model {
     }
 }
 
+/// The UUID of a copy that was decided then.
+fn copy_at(at: Timestamp) -> Uuid {
+    let mut id = [0xc0; 16];
+    id[..4].copy_from_slice(&at.secs().to_be_bytes());
+    Uuid(id)
+}
+pub(crate) fn is_copy(id: Uuid) -> bool {
+    id.0[4..] == [0xc0; 12]
+}
 /// What one node has of the two names, once it has renamed.
 fn renamed(has: &mut BTreeMap<String, Made>, from: &str, id: Uuid) {
     let is_it = |made: Option<&Made>| made.is_some_and(|(there, _)| *there == id);

@@ -1,6 +1,6 @@
 //! `renameCollection`, straight and through every accident; each broken rule is noticed.
 
-use crate::cluster::{Made, Model, Mood, NS, Shared, TO, at, ns, uuid};
+use crate::cluster::{ELSEWHERE, Made, Model, Mood, NS, Shared, TO, at, is_copy, ns, uuid};
 use pando_bson::{RawDoc, doc};
 use pando_workflows::kit::{Heard, Kit, Story, World, notice};
 use pando_workflows::rename_collection::{OPERATION, mutants};
@@ -8,8 +8,8 @@ use pando_workflows::{Home, LocalWrite, Resource, Target, Workflow, ddl};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-fn make() -> Box<dyn Workflow> {
-    let request = doc! { "to": TO, "dropTarget": true }.to_raw();
+fn make(sharded: Sharded) -> Box<dyn Workflow> {
+    let request = doc! { "to": sharded.to(), "dropTarget": true }.to_raw();
     ddl::restore(&ddl::begin(NS, OPERATION, &request, None)).expect("a state")
 }
 fn source() -> Made {
@@ -26,9 +26,14 @@ enum Sharded {
     Source,
     Target,
     Neither,
+    /// Nothing, and the target is in another database.
+    NeitherAcross,
 }
 
 impl Sharded {
+    fn to(self) -> &'static str {
+        if self == Sharded::NeitherAcross { ELSEWHERE } else { TO }
+    }
     fn is_source(self) -> bool {
         matches!(self, Sharded::Both | Sharded::Source)
     }
@@ -36,7 +41,7 @@ impl Sharded {
         let mut model = Model::with(mood);
         for (name, made, is_sharded) in [
             (NS, source(), self.is_source()),
-            (TO, target(), matches!(self, Sharded::Both | Sharded::Target)),
+            (self.to(), target(), matches!(self, Sharded::Both | Sharded::Target)),
         ] {
             match is_sharded {
                 true => model = model.sharded(name, made),
@@ -55,25 +60,25 @@ fn is(call: &Heard, command: &str) -> bool {
     call.body.first().is_some_and(|e| e.name() == command)
 }
 fn renames(call: &Heard) -> bool {
-    is(call, "_shardsvrRenameCollectionParticipant") || is(call, "renameHere")
+    ["_shardsvrRenameCollectionParticipant", "renameHere", "dropRenamed"].iter().any(|name| is(call, name))
 }
 
 fn end(story: &Story, model: &Shared, sharded: Sharded) -> Result<(), String> {
-    let w = &story.world;
-    let locks = ["db", NS, TO].map(|name| Resource::Definition(name.into()));
+    let (w, to) = (&story.world, sharded.to());
+    let locks = ["db", &to[..to.len() - 2], NS, to].map(|name| Resource::Definition(name.into()));
     for r in w.log.iter().filter(|r| matches!(r.write, LocalWrite::EnterSection { .. })) {
         if !locks.iter().all(|lock| r.locked.contains(lock)) {
             return Err("a section is entered without the locks of both names".into());
         }
     }
     for call in w.calls.iter().filter(|c| renames(c)) {
-        if ![NS, TO].iter().all(|name| matches!(call.sections.get(&ns(name)), Some((_, true)))) {
+        if ![NS, to].iter().all(|name| matches!(call.sections.get(&ns(name)), Some((_, true)))) {
             return Err(format!("it is renamed, and others may read or write: {}", call.body));
         }
     }
     if let Some(first) = w.calls.iter().position(renames) {
         let look = w.calls[..first].iter().rfind(|c| c.ok && is(c, "lookAtRename"));
-        if !look.is_some_and(|look| [NS, TO].iter().all(|name| look.sections_here.contains_key(&ns(name)))) {
+        if !look.is_some_and(|look| [NS, to].iter().all(|name| look.sections_here.contains_key(&ns(name)))) {
             return Err("it was decided while others could take the names".into());
         }
     }
@@ -94,15 +99,16 @@ fn end(story: &Story, model: &Shared, sharded: Sharded) -> Result<(), String> {
     let here = |name: &str| m.here.get(name).map(|made| made.0);
     let there =
         |name: &str| m.there.iter().filter_map(|has| has.get(name)).map(|made| made.0).collect::<Vec<_>>();
-    let is_done = here(NS).is_none() && here(TO) == Some(source().0);
+    let is_it = |there| if sharded == Sharded::NeitherAcross { is_copy(there) } else { there == source().0 };
+    let is_done = here(NS).is_none() && here(to).is_some_and(is_it);
     let elsewhere = match sharded {
         Sharded::Both | Sharded::Source => (Vec::new(), vec![source().0]),
-        Sharded::Target | Sharded::Neither => (Vec::new(), Vec::new()),
+        Sharded::Target | Sharded::Neither | Sharded::NeitherAcross => (Vec::new(), Vec::new()),
     };
     let is_done_everywhere = is_done
-        && (there(NS), there(TO)) == elsewhere
+        && (there(NS), there(to)) == elsewhere
         && !m.entries.contains_key(NS)
-        && m.entries.get(TO).map(|made| made.0) == sharded.is_source().then_some(source().0);
+        && m.entries.get(to).map(|made| made.0) == sharded.is_source().then_some(source().0);
     let world = sharded.world(m.mood);
     let is_as_before = m.here == world.here && m.there == world.there && m.entries == world.entries;
     match story.last() {
@@ -147,6 +153,8 @@ fn every_run() -> Result<usize, String> {
         (Mood::Willing, Sharded::Neither),
         (Mood::NodeRefuses, Sharded::Neither),
         (Mood::CheckFails, Sharded::Both),
+        (Mood::Willing, Sharded::NeitherAcross),
+        (Mood::NodeRefuses, Sharded::NeitherAcross),
     ] {
         let model: RefCell<Shared> = RefCell::default();
         let world = || {
@@ -156,7 +164,7 @@ fn every_run() -> Result<usize, String> {
         };
         let kit = Kit {
             home: Home::Primary,
-            make: &make,
+            make: &|| make(sharded),
             restore: Some(ddl::restore),
             world: &world,
             end: &|story| end(story, &model.borrow(), sharded),

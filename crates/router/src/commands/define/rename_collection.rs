@@ -1,7 +1,8 @@
-//! `renameCollection`: within a database, coordinated by its primary shard.
+//! `renameCollection`: coordinated by the primary shard of the database, which has to be that of the other one, too, where there are two.
 //!
 //! A rename by name must not be sent twice: the second would take what was made under the old name meanwhile, and drop what the first has
-//! renamed. So each try names the collection that is meant by its UUID, and one that finds it gone looks whether it has the new name.
+//! renamed. So each try names the collection that is meant by its UUID, and one that finds it gone looks whether it has the new name. In another
+//! database it has another UUID: that rename is sent once.
 
 use super::super::prelude::*;
 use super::on_primary::OnPrimary;
@@ -17,16 +18,19 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     let args = RenameCollectionArgs::parse(&req)?;
     let to = args.target()?;
     args.check_uuids(&from, &to)?;
-    if from.db() != to.db() {
-        let text = "Source and destination collections must be on the same database.";
-        return Err(Error::new(ErrorCode::CommandFailed, text));
+    let is_across = from.db() != to.db();
+    if is_across {
+        check_not_of_servers(&[&from, &to])?;
     }
     let expected = args.collection_uuid.map(Uuid);
     // What is not there, or is not what the client expects, is told by the shard.
     let meant = uuid_of(router, ctx, &from).await?.filter(|there| expected.is_none_or(|uuid| uuid == *there));
+    if is_across {
+        prepare_other_database(router, ctx, &from, &to, meant.is_some()).await?;
+    }
     // On the database that it is about, not on `admin`.
     let within = Request { db: from.db(), ..req };
-    let retry = if meant.is_some() { Retry::Idempotent } else { Retry::NotIdempotent };
+    let retry = if meant.is_some() && !is_across { Retry::Idempotent } else { Retry::NotIdempotent };
     let on = OnPrimary { ns: from.clone(), name: NAME, creates: false, retry };
     let arguments = |b: &mut DocBuilder| {
         b.str(NAME, from.coll()).str("to", to.as_str());
@@ -50,6 +54,43 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
             Err(Error::new(ErrorCode::NamespaceNotFound, text))
         }
         Err(e) => Err(e),
+    }
+}
+
+/// What servers keep in databases of their own stays there.
+fn check_not_of_servers(names: &[&Namespace]) -> Result<()> {
+    match names.iter().find(|ns| matches!(ns.db(), "admin" | "config" | "local")) {
+        Some(ns) => Err(Error::new(ErrorCode::IllegalOperation, format!("Cannot rename {ns}"))),
+        None => Ok(()),
+    }
+}
+
+/// The other database comes into being on the primary shard of the first, unless there is nothing to rename. The shard looks at all of this once
+/// more, when nobody can change it.
+///
+/// # Errors
+/// 125 where the source is sharded.
+async fn prepare_other_database(
+    router: &Router,
+    ctx: &OpCtx,
+    from: &Namespace,
+    to: &Namespace,
+    is_there: bool,
+) -> Result<()> {
+    router.catalog.renew_collection(from.as_str());
+    let Some(route) = router.catalog.route_if_any(from).await? else { return Ok(()) };
+    if route.table.is_some() {
+        let text = "Source and destination collections must be on the same database.";
+        return Err(Error::new(ErrorCode::CommandFailed, text));
+    }
+    if !is_there || router.catalog.route_if_any(to).await?.is_some() {
+        return Ok(());
+    }
+    let primary = route.db.primary.as_str();
+    match router.create_database(ctx, to.db(), Some(primary)).await {
+        // Somebody was faster, and has it elsewhere.
+        Err(e) if e.code == ErrorCode::NamespaceExists => Ok(()),
+        done => done.map(drop),
     }
 }
 

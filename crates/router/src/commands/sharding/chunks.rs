@@ -212,19 +212,7 @@ pub(in crate::commands) async fn move_range(router: &Router, ctx: &OpCtx, req: R
         Error::new(ErrorCode::ShardNotFound, text)
     })?;
     let (_, table) = fresh(router, &ns).await?;
-    let ways = ["find", "bounds"].iter().filter(|name| req.body.get(**name).is_some()).count();
-    let is_range = ways == 0 && doc_of(&req, "min").is_some();
-    if ways != 1 && !is_range {
-        let text =
-            "need to specify either a find query, or both lower and upper ends of a chunk, but not both";
-        return Err(Error::uncoded(text));
-    }
-    let (min, max) = match (doc_of(&req, "find"), bounds(&req)) {
-        (Some(query), _) => ends(found(&table, query)?),
-        (_, Some(within)) => ends(bounded(&table, within)?),
-        _ if is_range => (doc_of(&req, "min").map(RawDoc::to_buf), doc_of(&req, "max").map(RawDoc::to_buf)),
-        _ => return Err(Error::bad_value("'bounds' are the lower and the upper end of a chunk")),
-    };
+    let (min, max) = range_of(&req, &table)?;
     let mut b = DocBuilder::new();
     b.str("_configsvrMoveRange", ns.as_str()).str("toShard", to.as_str());
     min.iter().for_each(|min| _ = b.raw_doc("min", min));
@@ -237,6 +225,25 @@ pub(in crate::commands) async fn move_range(router: &Router, ctx: &OpCtx, req: R
     let done = on_config::send(router, ctx, b, Retry::Idempotent).await;
     router.catalog.renew_collection(ns.as_str());
     done.map(|reply| handed_on(&reply))
+}
+
+/// The range that is to move, as far as it is said: of `min` and `max` the donor finds out the other one.
+fn range_of(req: &Request<'_>, table: &RoutingTable) -> Result<(Option<DocBuf>, Option<DocBuf>)> {
+    let bound = |name| doc_of(req, name).map(RawDoc::to_buf);
+    let ways = ["find", "bounds"].iter().filter(|name| req.body.get(**name).is_some()).count();
+    match (doc_of(req, "find"), bounds(req), ways) {
+        (Some(query), _, 1) => Ok(ends(found(table, query)?)),
+        (_, Some(within), 1) => Ok(ends(bounded(table, within)?)),
+        (_, _, 1) => Err(Error::bad_value("'bounds' are the lower and the upper end of a chunk")),
+        (_, _, 0) if bound("min").is_some() || bound("max").is_some() => Ok((bound("min"), bound("max"))),
+        (_, _, 0) if req.name == "moveRange" => {
+            let text = "need to specify the lower bound of a range, its upper bound, or both";
+            Err(Error::new(ErrorCode::InvalidOptions, text))
+        }
+        _ => Err(Error::uncoded(
+            "need to specify either a find query, or both lower and upper ends of a chunk, but not both",
+        )),
+    }
 }
 
 /// What is given as something else than it must be is no other request.

@@ -22,6 +22,13 @@ fn from_min(coll: &str, to: &str, min: impl Into<Bson>) -> Document {
     command.push("min", bound);
     command
 }
+fn upto(coll: &str, to: &str, max: impl Into<Bson>) -> Document {
+    let mut command = moving("moveRange", coll, to);
+    let mut bound = Document::new();
+    bound.push("k", max);
+    command.push("max", bound);
+    command
+}
 
 #[test]
 fn a_chunk_that_is_too_large_moves_only_when_somebody_forces_it() {
@@ -85,6 +92,44 @@ fn a_range_without_an_end_is_as_much_as_may_move_at_once() {
         c.ok(from_min("g", "s1", 90_i64)).await;
         assert_eq!(chunks(&mut c, "g").await[2], of(at(90), at(100), "s1"));
         assert_eq!(everything(&mut c, "g").await, 200);
+        cluster.shut_down().await;
+    });
+}
+
+/// The mirror: as much as may move at once below the end that is named.
+#[test]
+fn a_range_without_a_beginning_is_as_much_as_may_move_at_once() {
+    run(async {
+        let (cluster, mut c) = cluster().await;
+        c.admin(doc! { "balancerStop": 1 }).await;
+        forget_orphans_at_once(&cluster, 2).await;
+        cluster.shard_collection("test.u", doc! { "k": 1 }).await;
+        fill(&mut c, "u", 0..200).await;
+        c.ok(upto("u", "s1", Bson::MaxKey)).await;
+        c.ok(upto("u", "s1", 100_i64)).await;
+        // Said twice, it has been done.
+        c.ok(upto("u", "s1", 100_i64)).await;
+        let of = |min: Bson, max: Bson, shard: &str| (min, max, shard.to_owned(), false);
+        let at = Bson::Int64;
+        let expected = [
+            of(Bson::MinKey, at(70), "s0"),
+            of(at(70), at(100), "s1"),
+            of(at(100), at(170), "s0"),
+            of(at(170), Bson::MaxKey, "s1"),
+        ];
+        assert_eq!(chunks(&mut c, "u").await, expected);
+        assert_eq!(counts(&cluster, 2, "u").await, [140, 60]);
+        // Not beyond its chunk.
+        c.ok(upto("u", "s1", 110_i64)).await;
+        assert_eq!(chunks(&mut c, "u").await[2], of(at(100), at(110), "s1"));
+        assert_eq!(everything(&mut c, "u").await, 200);
+        // What has one key stays together, also where it is more than that.
+        cluster.shard_collection("test.same", doc! { "k": 1 }).await;
+        let keys: Vec<i64> = (0..40).chain(std::iter::repeat_n(50, 40)).collect();
+        fill_with(&mut c, "same", &keys).await;
+        c.ok(upto("same", "s1", Bson::MaxKey)).await;
+        assert_eq!(chunks(&mut c, "same").await[1], of(at(50), Bson::MaxKey, "s1"));
+        assert_eq!(counts(&cluster, 2, "same").await, [40, 40]);
         cluster.shut_down().await;
     });
 }

@@ -58,6 +58,44 @@ fn chunks_move_when_a_router_is_asked_and_mistakes_are_told() {
     });
 }
 
+#[test]
+fn a_range_moves_by_its_end_alone() {
+    run(async {
+        let (cluster, mut c) = cluster("c", 300).await;
+        let mut split = doc! { "split": "test.c" };
+        split.push("middle", doc! { "k": 100 });
+        c.admin(split).await;
+        let upto = |to: &str, max: Bson| {
+            let mut command =
+                doc! { "moveRange": "test.c", "toShard": to, "waitForDelete": true, "$db": "admin" };
+            let mut bound = Document::new();
+            bound.push("k", max);
+            command.push("max", bound);
+            command
+        };
+        // Where a chunk ends, all of that chunk; within one, what is below.
+        c.ok(upto("s1", 100.into())).await;
+        assert_eq!(there(&cluster, 1, "c").await, (0..100).collect::<Vec<i64>>());
+        c.ok(upto("s1", 150.into())).await;
+        assert_eq!(there(&cluster, 1, "c").await, (0..150).collect::<Vec<i64>>());
+        assert_eq!(there(&cluster, 0, "c").await, (150..300).collect::<Vec<i64>>());
+        c.ok(upto("s1", Bson::MaxKey)).await;
+        assert_eq!(there(&cluster, 1, "c").await.len(), 300);
+        c.ok(upto("s0", 150.into())).await;
+        assert_eq!(there(&cluster, 0, "c").await, (100..150).collect::<Vec<i64>>());
+        assert_eq!(keys(&mut c, "c").await, (0..300).collect::<Vec<i64>>());
+        assert_eq!(c.err(upto("s1", Bson::MinKey)).await.0, 2, "nothing is below");
+        let mut typed = upto("s1", 150.into());
+        typed.set("max", 5);
+        assert_eq!(c.err(typed).await.0, 14);
+        let neither = doc! { "moveRange": "test.c", "toShard": "s1", "$db": "admin" };
+        assert_eq!(c.err(neither).await.0, 72);
+        let (_, text) = c.err(doc! { "moveChunk": "test.c", "to": "s1", "$db": "admin" }).await;
+        assert!(text.starts_with("need to specify either a find query"), "{text}");
+        cluster.shut_down().await;
+    });
+}
+
 /// The recipient has to delete what it owned before: the migration takes as long as that.
 #[test]
 fn one_range_at_a_time_moves_to_or_from_a_shard_and_the_same_is_joined() {
@@ -81,6 +119,23 @@ fn one_range_at_a_time_moves_to_or_from_a_shard_and_the_same_is_joined() {
             assert_eq!(reply.get("ok").and_then(Bson::as_f64), Some(1.0), "{reply:?}");
         }
         assert_eq!(there(&cluster, 1, "c").await, (100..200).collect::<Vec<i64>>());
+        // Who leaves its beginning to the donor joins who has done so, wherever it would begin by now.
+        let mut back = move_range("c", "s0", 100, 200);
+        back.set("waitForDelete", false);
+        recipient.ok(back).await;
+        let mut open = move_range("c", "s1", 100, 200);
+        open.remove("min");
+        open.set("maxChunkSizeBytes", 4000);
+        let again = open.clone();
+        let mut donor = cluster.shard(0).await;
+        let slow = spawn(async move { donor.run(open).await });
+        pause(500).await;
+        let mut grown: Vec<Bson> = Vec::new();
+        (0..300).for_each(|i| grown.push(doc! { "_id": 1000 + i, "k": 199, "n": 0 }.into()));
+        insert(&mut cluster.router(0).await, "c", grown).await;
+        for reply in [other.run(again).await, slow.await.unwrap()] {
+            assert_eq!(reply.get("ok").and_then(Bson::as_f64), Some(1.0), "{reply:?}");
+        }
         cluster.shut_down().await;
     });
 }

@@ -55,7 +55,10 @@ fn a_sharded_collection_gets_another_name_on_every_shard() {
         let mut elsewhere = rename("c", "d", false);
         elsewhere.remove("to");
         elsewhere.push("to", "other.d");
-        assert_eq!(c.err(elsewhere).await.0, 125);
+        let refused = (125, "Source and destination collections must be on the same database.".to_owned());
+        assert_eq!(c.err(elsewhere).await, refused);
+        let databases = config(&mut c, "databases").await;
+        assert!(databases.iter().all(|d| d.get("_id").and_then(Bson::as_str) != Some("other")));
         insert(&mut c, "plain", vec![doc! { "_id": 1, "k": -1 }.into()]).await;
         assert_eq!(c.err(rename("c", "plain", false)).await, (48, "target namespace exists".to_owned()));
         cluster.shard_collection("test.e", doc! { "k": "hashed" }).await;
@@ -117,6 +120,65 @@ fn a_sharded_collection_gets_another_name_on_every_shard() {
         );
         assert!(there(&cluster, 1, "plain").await.is_empty());
         assert!(config(&mut c, "chunks").await.iter().all(|d| d.get("uuid") != before.get("uuid")));
+        nothing_is_left(&cluster, &mut c).await;
+        cluster.shut_down().await;
+    });
+}
+
+/// What is not sharded lies on one shard: another database of that shard can have it.
+#[test]
+fn a_collection_that_is_not_sharded_gets_a_name_in_another_database() {
+    run(async {
+        let (mut cluster, mut c) = cluster("c", 10).await;
+        let other = cluster.add_router().await;
+        let mut old_view = cluster.router(other).await;
+        let across = |from: &str, to: &str, drop_target: bool| doc! { "renameCollection": from, "to": to, "dropTarget": drop_target, "$db": "admin" };
+        let of = async |c: &mut Client, db: &str, coll: &str| {
+            let all = c.all(doc! { "find": coll, "sort": { "_id": 1 }, "$db": db }).await;
+            all.iter().filter_map(|d| d.get("_id").and_then(Bson::as_i64)).collect::<Vec<i64>>()
+        };
+        let all: Vec<i64> = (0..50).collect();
+        insert(&mut c, "plain", all.iter().map(|i| doc! { "_id": *i, "k": -*i }.into()).collect()).await;
+        let mut index = doc! { "createIndexes": "plain" };
+        index.push("indexes", vec![Bson::from(doc! { "key": doc! { "k": 1 }, "name": "k" })]);
+        c.ok(index).await;
+        assert_eq!(of(&mut old_view, "test", "plain").await, all);
+
+        // The database comes into being where the other one is, and not for nothing.
+        assert_eq!(c.err(across("test.none", "nowhere.n", false)).await.0, 26);
+        assert_eq!(c.err(across("test.plain", "admin.n", false)).await.0, 20);
+        c.ok(across("test.plain", "beside.d", false)).await;
+        let databases = config(&mut c, "databases").await;
+        let primary = |db: &str| {
+            let entry = databases.iter().find(|d| d.get("_id").and_then(Bson::as_str) == Some(db));
+            entry.and_then(|d| d.get("primary").and_then(Bson::as_str))
+        };
+        assert_eq!((primary("beside"), primary("nowhere")), (Some("s0"), None));
+        for c in [&mut c, &mut old_view] {
+            assert_eq!((of(c, "beside", "d").await, of(c, "test", "plain").await), (all.clone(), vec![]));
+        }
+        assert_eq!(c.all(doc! { "listIndexes": "d", "$db": "beside" }).await.len(), 2);
+        assert_eq!(names(&mut c).await, ["c"], "no copy is left");
+        assert_eq!(c.all(doc! { "listCollections": 1, "$db": "beside" }).await.len(), 1);
+        nothing_is_left(&cluster, &mut c).await;
+
+        // Back again; what is there makes room only if it may.
+        insert(&mut old_view, "plain", vec![doc! { "_id": 77 }.into()]).await;
+        let exists = (48, "target namespace exists".to_owned());
+        assert_eq!(c.err(across("beside.d", "test.plain", false)).await, exists);
+        c.ok(across("beside.d", "test.plain", true)).await;
+        assert_eq!(of(&mut old_view, "test", "plain").await, all);
+        assert!(of(&mut c, "beside", "d").await.is_empty());
+        // Neither to a shard of its own, nor to the place of what is sharded.
+        c.ok(doc! { "enableSharding": "far", "primaryShard": "s1", "$db": "admin" }).await;
+        let refused = (125, "Source and destination collections must be on same shard".to_owned());
+        assert_eq!(c.err(across("test.plain", "far.d", true)).await, refused);
+        c.ok(doc! { "movePrimary": "beside", "to": "s1", "$db": "admin" }).await;
+        assert_eq!(old_view.err(across("test.plain", "beside.d", true)).await, refused);
+        c.ok(doc! { "movePrimary": "beside", "to": "s0", "$db": "admin" }).await;
+        cluster.shard_collection("beside.s", doc! { "k": 1 }).await;
+        assert_eq!(c.err(across("test.plain", "beside.s", true)).await.0, 125);
+        assert_eq!(of(&mut old_view, "test", "plain").await, all);
         nothing_is_left(&cluster, &mut c).await;
         cluster.shut_down().await;
     });

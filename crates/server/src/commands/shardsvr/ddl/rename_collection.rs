@@ -10,6 +10,7 @@ use pando_bson::{DocBuf, DocBuilder, RawDoc, Value};
 use pando_metadata_cache::Ask;
 use pando_request::declare::Kind;
 use pando_request::define::rename_collection::{DropTarget, Dropped};
+use pando_shard::metadata::KnownDatabase;
 use pando_workflows::rename_collection::{self, reason};
 use std::sync::Arc;
 
@@ -67,10 +68,18 @@ impl Ddl<'_> {
         if source.is_some() {
             check_sharded_name(to)?;
         }
+        let is_across = from.db() != to.db();
+        if is_across && (source.is_some() || target.is_some()) {
+            let text = "Source and destination collections must be on the same database.";
+            return Err(Error::new(ErrorCode::CommandFailed, text));
+        }
         let uuid = match &source {
             Some(table) => table.collection.uuid,
             None => self.source(from)?.uuid,
         };
+        if is_across {
+            self.check_is_here(to.db()).await?;
+        }
         if let Some(expected) = uuid_at(wanted.request, "collectionUUID").filter(|expected| *expected != uuid)
         {
             self.server.access.check_uuid(from, expected)?;
@@ -92,8 +101,23 @@ impl Ddl<'_> {
         if let Some(target) = &target {
             b.uuid("targetUUID", &target.collection.uuid.0);
         }
+        if is_across {
+            b.uuid("copyUUID", &self.server.upkeep.maintenance.new_uuid().0);
+        }
         self.append_number(&mut b, "a collection is renamed", from.as_str()).await?;
         Ok(b.finish())
+    }
+    /// The other database of a rename.
+    ///
+    /// # Errors
+    /// 125 where another shard is its primary, or there is none of that name.
+    async fn check_is_here(&self, db: &str) -> Result<()> {
+        self.sharding.refresh_database_anew(db).await?;
+        if let Some(KnownDatabase::Here(_)) = self.sharding.metadata.known_database(db) {
+            return Ok(());
+        }
+        let text = "Source and destination collections must be on same shard";
+        Err(Error::new(ErrorCode::CommandFailed, text))
     }
     /// What is not sharded is here.
     fn source(&self, from: &Namespace) -> Result<Arc<Collection>> {
@@ -150,6 +174,9 @@ impl Ddl<'_> {
         if body.get("epoch").is_some() || body.get("targetUUID").is_some() {
             return self.rename_locally(from, &wanted.to, uuid, true).await;
         }
+        if let Some(copy) = uuid_at(body, "copyUUID") {
+            return self.copy_here(from, &wanted, uuid, copy).await;
+        }
         if self.server.access.name_of(uuid).as_ref() == Some(&wanted.to) {
             return Ok(());
         }
@@ -164,6 +191,29 @@ impl Ddl<'_> {
         commands::rename_collection::run(self.server, self.ctx, request).await?;
         self.forget_names(from, &wanted.to);
         Ok(())
+    }
+    /// A rename into another database as far as the new name has a copy of all there is. That may have been done in an earlier attempt: nobody has
+    /// written by either name since.
+    async fn copy_here(&self, from: &Namespace, wanted: &Wanted<'_>, uuid: Uuid, copy: Uuid) -> Result<()> {
+        let (access, to) = (&self.server.access, &wanted.to);
+        if access.name_of(copy).as_ref() != Some(to) {
+            access.check_uuid(from, uuid)?;
+            self.server.upkeep.admission.before_write(self.ctx).await?;
+            let drops = wanted.drop_target() != Dropped::Anything(false);
+            self.ctx.wrote(access.copy_to_database(self.ctx, from, to, copy, drops).await?);
+        }
+        self.forget_names(from, to);
+        Ok(())
+    }
+    /// What was copied goes; what somebody else has made of that name stays.
+    pub(super) async fn drop_source(&self, from: &Namespace, body: &RawDoc) -> Result<()> {
+        let _part = self.take_part(from, None, true).await?;
+        let uuid = uuid_at(body, "collectionUUID");
+        let is_it = self.server.access.definitions().collection(from).is_some_and(|c| Some(c.uuid) == uuid);
+        match is_it {
+            true => self.drop_as_told(from).await,
+            false => Ok(()),
+        }
     }
     /// What this shard has of the collection gets the new name; what has that name here is of what makes room, or nobody's. `tells`: change streams
     /// hear of it from this shard.

@@ -55,6 +55,7 @@ async fn make(ddl: &Ddl<'_>, step: &str, name: &str, body: &RawDoc) -> Result<Do
         refine_shard_key::LOOK => ddl.look_at_shard_key(&of_collection()?, body).await,
         rename_collection::LOOK => ddl.look_at_rename(&of_collection()?, body).await,
         rename_collection::RENAME_HERE => nothing(ddl.rename_here(&of_collection()?, body).await),
+        rename_collection::DROP_SOURCE => nothing(ddl.drop_source(&of_collection()?, body).await),
         drop_sharded_database::LOOK => ddl.look_at_database(db).await,
         drop_sharded_database::DROP_HERE => nothing(ddl.drop_database_here(db).await),
         drop_sharded_database::REFRESH => nothing(ddl.sharding.refresh_database_anew(db).await),

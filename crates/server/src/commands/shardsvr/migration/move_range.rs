@@ -1,5 +1,5 @@
-//! `_shardsvrMoveRange {<ns>, toShard, min, [max], maxChunkSizeBytes, [forceJumbo]}`: a range of this shard's moves to another one
-//! (SH-MIG-1). Without `max` it is as much of the chunk, from `min` on, as may move at once.
+//! `_shardsvrMoveRange {<ns>, toShard, [min], [max], maxChunkSizeBytes, [forceJumbo]}`: a range of this shard's moves to another one
+//! (SH-MIG-1). Without `max` it is as much of the chunk, from `min` on, as may move at once; without `min` as much of it below `max`.
 
 use super::changelog::Changelog;
 use super::size;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 struct Asked {
     ns: Namespace,
     to: String,
-    min: DocBuf,
+    min: Option<DocBuf>,
     max: Option<DocBuf>,
     max_bytes: u64,
     force: ForceJumbo,
@@ -24,7 +24,11 @@ struct Asked {
 
 impl Asked {
     fn parse(req: &Request<'_>) -> Result<Asked> {
-        let bound = |name: &str| req.body.get(name).and_then(|v| v.as_doc().map(RawDoc::to_buf));
+        let bound = |name: &str| match req.body.get(name) {
+            None => Ok(None),
+            Some(Value::Document(bound)) => Ok(Some(bound.to_buf())),
+            Some(v) => Err(wrong_type(req.name, name, &v, &["object"])),
+        };
         let to = req.body.get("toShard").and_then(|v| v.as_str().map(str::to_owned));
         let bytes = "maxChunkSizeBytes";
         let max_bytes = req.body.get(bytes).ok_or_else(|| missing(req.name, bytes))?;
@@ -33,31 +37,46 @@ impl Asked {
         Ok(Asked {
             ns: Namespace::parse(req.first_str(req.name)?)?,
             to: to.ok_or_else(|| missing(req.name, "toShard"))?,
-            min: bound("min").ok_or_else(|| missing(req.name, "min"))?,
-            max: bound("max"),
+            min: bound("min")?,
+            max: bound("max")?,
             max_bytes: max_bytes.max(0).cast_unsigned(),
             force: ForceJumbo::parse(req.name, req.body)?,
             waits_for_delete: req.body.get("waitForDelete").is_some_and(|v| v.is_truthy()),
         })
     }
-    /// Whether a migration is the one that is asked for. Where its end was left to this shard, the end need not be the same: documents may
-    /// have come since.
-    fn is(&self, state: &RawDoc, max: &RawDoc) -> bool {
-        let open = state.get_path("request.openEnded").is_some_and(|v| v.is_truthy());
+    /// The range from its first key to where it ends. What is not said is found out.
+    ///
+    /// # Errors
+    /// 40414 where neither is said.
+    async fn range(&self, ddl: &Ddl<'_>) -> Result<(DocBuf, DocBuf)> {
+        let (ns, max_bytes) = (&self.ns, self.max_bytes);
+        match (self.min.clone(), self.max.clone()) {
+            (Some(min), Some(max)) => Ok((min, max)),
+            (Some(min), None) => size::open_end(ddl, ns, &min, max_bytes).await.map(|max| (min, max)),
+            (None, Some(max)) => size::open_start(ddl, ns, &max, max_bytes).await.map(|min| (min, max)),
+            (None, None) => Err(missing("_shardsvrMoveRange", "min")),
+        }
+    }
+    /// Whether a migration is the one that is asked for. Where an end of it was left to this shard, that end need not be the same:
+    /// documents may have come since.
+    fn is(&self, state: &RawDoc, min: &RawDoc, max: &RawDoc) -> bool {
+        let open = |end: &str| state.get_path(end).is_some_and(|v| v.is_truthy());
         Migration::parse(state).is_some_and(|m| {
-            let same_end = &*m.max == max || open && self.max.is_none();
-            m.ns == self.ns && m.min == self.min && m.recipient == self.to && same_end
+            let same_start = &*m.min == min || open("request.openStart") && self.min.is_none();
+            let same_end = &*m.max == max || open("request.openEnded") && self.max.is_none();
+            m.ns == self.ns && m.recipient == self.to && same_start && same_end
         })
     }
     /// The state document that a migration begins with.
-    fn document(&self, id: &pando_base::Uuid, donor: &str, max: &RawDoc) -> DocBuf {
+    fn document(&self, id: &pando_base::Uuid, donor: &str, min: &RawDoc, max: &RawDoc) -> DocBuf {
         let mut b = DocBuilder::new();
         b.uuid("_id", &id.0).str("nss", self.ns.as_str());
         b.str("donorShardId", donor).str("recipientShardId", &self.to);
-        b.doc("range", |d| _ = d.raw_doc("min", &self.min).raw_doc("max", max));
+        b.doc("range", |d| _ = d.raw_doc("min", min).raw_doc("max", max));
         b.doc("request", |d| {
             d.bool("waitForDelete", self.waits_for_delete);
-            d.i64("maxChunkSizeBytes", self.max_bytes.cast_signed()).bool("openEnded", self.max.is_none());
+            d.i64("maxChunkSizeBytes", self.max_bytes.cast_signed());
+            d.bool("openEnded", self.max.is_none()).bool("openStart", self.min.is_none());
             self.force.append(d);
         });
         b.finish()
@@ -71,24 +90,21 @@ impl Asked {
 pub(in crate::commands) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Result<Reply> {
     let ddl = Ddl::new(server, ctx)?;
     let asked = Asked::parse(&req)?;
-    let max = match &asked.max {
-        Some(max) => max.clone(),
-        None => size::open_end(&ddl, &asked.ns, &asked.min, asked.max_bytes).await?,
-    };
-    ShardKey::check_size(&asked.min)?;
+    let (min, max) = asked.range(&ddl).await?;
+    ShardKey::check_size(&min)?;
     ShardKey::check_size(&max)?;
     if asked.to == ddl.own_id().as_str() {
-        let (min, ns, to) = (&asked.min, &asked.ns, &asked.to);
+        let (ns, to) = (&asked.ns, &asked.to);
         let text = format!("the range [{min}, {max}) of {ns} is on shard {to} already");
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
     server.upkeep.admission.before_write(ctx).await?;
-    if let Some(same) = under_way(&ddl, &asked, &max).await? {
+    if let Some(same) = under_way(&ddl, &asked, &min, &max).await? {
         ctx.interruptible(same.result()).await??;
         return Ok(Reply::new());
     }
     let id = server.upkeep.maintenance.new_uuid();
-    let document = asked.document(&id, ddl.own_id().as_str(), &max);
+    let document = asked.document(&id, ddl.own_id().as_str(), &min, &max);
     let instance = ctx.interruptible(ddl.host()?.start(migration::DONOR, &document)).await??;
     tell_of(&ddl, &document, &instance);
     let done = ctx.interruptible(instance.result()).await?;
@@ -113,7 +129,12 @@ fn tell_of(ddl: &Ddl<'_>, document: &RawDoc, instance: &Arc<Instance>) {
 ///
 /// # Errors
 /// 117 for any other.
-async fn under_way(ddl: &Ddl<'_>, asked: &Asked, max: &RawDoc) -> Result<Option<Arc<Instance>>> {
+async fn under_way(
+    ddl: &Ddl<'_>,
+    asked: &Asked,
+    min: &RawDoc,
+    max: &RawDoc,
+) -> Result<Option<Arc<Instance>>> {
     let (host, ctx) = (ddl.host()?, ddl.ctx);
     let busy = |what: &str, state: &RawDoc| {
         let text = format!(
@@ -128,5 +149,5 @@ async fn under_way(ddl: &Ddl<'_>, asked: &Asked, max: &RawDoc) -> Result<Option<
     let giving = ctx.interruptible(host.all(migration::DONOR)).await??;
     let Some(other) = giving.into_iter().next() else { return Ok(None) };
     let state = other.state();
-    if asked.is(&state, max) { Ok(Some(other)) } else { Err(busy("donating", &state)) }
+    if asked.is(&state, min, max) { Ok(Some(other)) } else { Err(busy("donating", &state)) }
 }
