@@ -5,7 +5,7 @@ use crate::manager::CatalogManager;
 use crate::metadata::ns;
 use pando_access::CollectionOptions;
 use pando_access::options::Capped;
-use pando_base::Millis;
+use pando_base::{Error, Millis};
 use pando_bson::{DocBuilder, RawDoc};
 use pando_env::Component;
 use pando_routing::changelog::{Happened, Teller, entry};
@@ -26,11 +26,15 @@ impl CatalogManager {
         let details = RawDoc::empty();
         self.log_into("actionlog", client, Happened { what, ns: "", details }).await;
     }
-    /// A round of the balancer in which something was to move: how long it took, how many there were, and how many of them have moved.
-    pub async fn log_round(&self, ms: Millis, candidates: usize, moved: usize) {
+    /// A round of the balancer in which something was to move, or which failed: how long it took, and how many of how many ranges have moved, or
+    /// why it failed.
+    pub async fn log_round(&self, ms: Millis, moved: std::result::Result<(usize, usize), &Error>) {
         let mut d = DocBuilder::new();
-        d.i64("executionTimeMillis", ms).bool("errorOccurred", false);
-        d.i32("candidateChunks", small(candidates)).i32("chunksMoved", small(moved));
+        d.i64("executionTimeMillis", ms).bool("errorOccurred", moved.is_err());
+        match moved {
+            Ok((moved, of)) => _ = d.i32("candidateChunks", small(of)).i32("chunksMoved", small(moved)),
+            Err(e) => _ = d.str("errmsg", &e.to_string()),
+        }
         let details = d.finish();
         self.log_into("actionlog", "", Happened { what: "balancer.round", ns: "", details: &details }).await;
     }

@@ -30,6 +30,16 @@ pub(crate) struct Rounds {
     pub(crate) done: AtomicI64,
 }
 
+/// What came of a round.
+#[derive(Default)]
+struct Done {
+    /// Splits, migrations and merges that were to be.
+    changes: usize,
+    /// Migrations among them, and how many of these have moved a range.
+    moves: usize,
+    moved: usize,
+}
+
 pub(crate) async fn run(config_server: Arc<ConfigServer>, lifecycle: Arc<Lifecycle>) {
     let mut pause = 0;
     while lifecycle.pause(Duration::from_millis(pause)).await {
@@ -39,10 +49,21 @@ pub(crate) async fn run(config_server: Arc<ConfigServer>, lifecycle: Arc<Lifecyc
             continue;
         }
         config_server.rounds.in_round.store(true, Relaxed);
-        match config_server.round().await {
-            Ok(0) => {}
-            Ok(_) => pause = pause.min(limits::BALANCER_PAUSE_MS),
+        let clock = &replication.env().clock;
+        let begun = clock.mono();
+        let done = config_server.round().await;
+        let ms = (clock.mono() - begun).as_millis() as Millis;
+        match done {
+            Ok(done) => {
+                if done.changes > 0 {
+                    pause = pause.min(limits::BALANCER_PAUSE_MS);
+                }
+                if done.moves > 0 {
+                    config_server.manager.log_round(ms, Ok((done.moved, done.moves))).await;
+                }
+            }
             Err(e) => {
+                config_server.manager.log_round(ms, Err(&e)).await;
                 let text = "A round of the balancer failed; will try again";
                 replication.env().log.warn(Component::Sharding, 9_100_092, text, |a| {
                     a.data("error", &e);
@@ -65,15 +86,14 @@ impl ConfigServer {
     pub(super) fn minute_of_day(&self) -> u32 {
         self.replication.env().clock.wall_ms().div_euclid(60_000).rem_euclid(24 * 60) as u32
     }
-    /// How many splits, migrations and merges there were.
-    async fn round(&self) -> Result<usize> {
+    async fn round(&self) -> Result<Done> {
         let settings = self.manager.balancer_settings()?;
         if !settings.may_balance_at(self.minute_of_day()) {
-            return Ok(0);
+            return Ok(Done::default());
         }
         let collections = self.manager.balanced_collections()?;
         if collections.is_empty() {
-            return Ok(0);
+            return Ok(Done::default());
         }
         let sizes = self.sizes(&collections).await?;
         let measured = self.defragmenter.known_of(&collections);
@@ -85,18 +105,12 @@ impl ConfigServer {
             }
         }
         let moving = moves.iter().map(|one| self.carry_out(one, settings.waits_for_delete)).collect();
-        let mut n = splits.len() + moves.len();
-        let clock = &self.replication.env().clock;
-        let begun = clock.mono();
         let moved = together(moving).await.into_iter().filter(|moved| *moved).count();
-        if !moves.is_empty() {
-            let ms = (clock.mono() - begun).as_millis() as Millis;
-            self.manager.log_round(ms, moves.len(), moved).await;
-        }
+        let mut done = Done { changes: splits.len() + moves.len(), moves: moves.len(), moved };
         for one in &defragmentations {
-            n += self.defragment(one).await;
+            done.changes += self.defragment(one).await;
         }
-        Ok(n)
+        Ok(done)
     }
     /// Of all shards, or of none: a shard that does not answer is not taken for an empty one.
     async fn sizes(&self, collections: &[Balanced]) -> Result<Sizes> {

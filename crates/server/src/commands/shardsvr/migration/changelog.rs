@@ -60,7 +60,12 @@ impl Changelog {
         let mut b = DocBuilder::new();
         b.str("insert", "changelog").array("documents", |list| _ = list.raw_doc(&entry));
         b.doc("writeConcern", |d| _ = d.str("w", "majority")).str("$db", "config");
-        if let Err(e) = self.cluster.on_config(&b.finish()).await {
+        let told = self.cluster.on_config(&b.finish()).await;
+        let refused = |reply: DocBuf| match reply.get("writeErrors") {
+            Some(why) => Err(Error::new(ErrorCode::OperationFailed, why.to_string())),
+            None => Ok(()),
+        };
+        if let Err(e) = told.and_then(refused) {
             let text = "What happened to a range was not noted";
             self.env.log.warn(Component::Sharding, 9100094, text, |a| {
                 a.data("error", &e);

@@ -2,7 +2,7 @@
 
 use super::moves::write_until_told;
 use super::*;
-use pando_testserver::{run, spawn};
+use pando_testserver::{JoinHandle, run, spawn};
 use std::sync::Arc;
 
 async fn fill(two: &Two) {
@@ -157,25 +157,30 @@ fn tenants_that_both_sets_have_stay_where_they_are() {
     });
 }
 
-/// Killed before its `n`-th step; or, without a side, called off there.
-async fn disturbed(of: Option<usize>, n: usize) {
-    let mut two = Two::start().await;
-    fill(&two).await;
-    let side = of.unwrap_or(DONOR);
-    let p = two.primary(side).await;
-    two.set.hang_at(p, n).await;
-    let before = two.set.entered(p);
+/// A merge that hangs at a member before that one's `n`-th step.
+async fn merge_held_up(two: &Two, member: usize, n: usize) -> JoinHandle<Document> {
+    two.set.hang_at(member, n).await;
+    let before = two.set.entered(member);
     let task = {
         let mut c = two.client(DONOR).await;
         let start = two.merge_command(1);
         spawn(async move { c.try_run(start).await.unwrap_or_default() })
     };
     for _ in 0..200 {
-        if two.set.entered(p) > before {
+        if two.set.entered(member) > before {
             break;
         }
         pause(10).await;
     }
+    task
+}
+/// Killed before its `n`-th step; or, without a side, called off there.
+async fn disturbed(of: Option<usize>, n: usize) {
+    let mut two = Two::start().await;
+    fill(&two).await;
+    let side = of.unwrap_or(DONOR);
+    let p = two.primary(side).await;
+    let task = merge_held_up(&two, p, n).await;
     match of {
         Some(_) => {
             two.set.kill(p).await;
@@ -246,19 +251,7 @@ fn who_comes_into_being_behind_the_end_of_a_merge_does_not_go() {
                 two.set.connect(p).await.admin(point).await;
             };
             deaf("alwaysOn").await;
-            two.set.hang_at(p, n).await;
-            let before = two.set.entered(p);
-            let task = {
-                let mut c = two.client(DONOR).await;
-                let start = two.merge_command(1);
-                spawn(async move { c.try_run(start).await.unwrap_or_default() })
-            };
-            for _ in 0..200 {
-                if two.set.entered(p) > before {
-                    break;
-                }
-                pause(10).await;
-            }
+            let task = merge_held_up(&two, p, n).await;
             let abort = {
                 let mut c = two.client(DONOR).await;
                 spawn(async move { c.run(of_migration("donorAbortMigration", 1)).await })
