@@ -118,6 +118,17 @@ impl Catalog {
         };
         Catalog(Arc::new(inner), None, Whose::Own)
     }
+    /// The same catalog for whoever carries out what another set has defined.
+    pub fn of_other_set(&self) -> Catalog {
+        Catalog(self.0.clone(), self.1.clone(), Whose::OtherSets)
+    }
+
+    /// The same catalog for whoever changes a part of a sharded collection, or one that comes from another shard: change streams are told by
+    /// the primary shard alone.
+    pub fn of_part(&self) -> Catalog {
+        Catalog(self.0.clone(), self.1.clone(), Whose::Part)
+    }
+
     pub fn env(&self) -> &Env {
         &self.0.env
     }

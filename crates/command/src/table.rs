@@ -168,7 +168,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "buildInfo" ["buildinfo"] (SECONDARY_OK) - [D R] (open) "Version and build facts.";
     "bulkWrite" [] (SENSITIVE | WRITE | IN_TXN | RETRYABLE | OWN_OPCOUNTER | ADMIN_ONLY) v1 [D R] (by_args) "Writes to several collections at once.";
     "captrunc" [] (WRITE | TEST_ONLY) - [D] (internal) "Takes documents off the end of a capped collection.";
-    "checkMetadataConsistency" [] (NONE) - [D R] (collection CheckMetadataConsistency) "Whether shards have what the config servers say.";
+    "checkMetadataConsistency" [] (NONE) - [R] (collection CheckMetadataConsistency) "Whether shards have what the config servers say.";
     "checkShardingIndex" [] (NONE) - [S] (internal) "sharding";
     "cleanupOrphaned" [] (ADMIN_ONLY) - [S] (cluster CleanupOrphaned) "sharding";
     "cleanupReshardCollection" [] (ADMIN_ONLY) - [R] (login) "sharding";

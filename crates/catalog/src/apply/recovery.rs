@@ -7,10 +7,9 @@
 
 use crate::Catalog;
 use crate::apply::entry::Applying;
-use crate::build::state::Build;
 use crate::catalog::OpenOptions;
 use crate::import::told::{IMPORT_MISSING, totals_of};
-use crate::schema::collection::{Collection, KeyFormat};
+use crate::schema::collection::{Collection, Index};
 use crate::schema::durable::{self, Parts, Row, Unfinished};
 use crate::schema::sizes::Totals;
 use crate::schema::snapshot::Named;
@@ -24,7 +23,7 @@ use pando_env::Env;
 use pando_env::log::Component;
 use pando_oplog::entry::{EntryView, OpType};
 use pando_query::source::RecordId;
-use pando_storage::{Dir, Ident, IdentKind, ReadAt, Storage, Txn, discard_foreign, has_foreign};
+use pando_storage::{Dir, Ident, ReadAt, Storage, Txn, discard_foreign, has_foreign};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -112,7 +111,7 @@ impl Catalog {
                 continue;
             }
             for u in unfinished {
-                parts.indexes.push(Arc::new(self.dormant_index(u, now, at)?));
+                parts.indexes.push(Arc::new(self.dormant_index(parts.uuid, u, at)?));
             }
             for o in outdated {
                 parts.indexes.push(Arc::new(self.outdated_index(&parts, o, at)?));
@@ -131,21 +130,18 @@ impl Catalog {
     }
 
     /// An index whose build the last process did not finish: rows start afresh, writers need not bother until the
-    /// build is taken up again.
+    /// build is taken up again, or the replay ends that makes it.
     pub(crate) fn dormant_index(
         &self,
+        of: Uuid,
         u: Unfinished,
-        now: i64,
         at: Timestamp,
-    ) -> Result<crate::schema::collection::Index> {
+    ) -> Result<Index> {
         self.storage().drop_ident(u.ident, at);
         self.storage().drop_ident(u.side, at);
-        let format = if u.spec.unique { KeyFormat::Bare } else { KeyFormat::WithRid };
-        let ident = self.storage().create_ident(IdentKind::Index)?;
-        let side = self.storage().create_ident(IdentKind::Records)?;
-        let mut index = durable::new_index(u.spec, ident, format, Timestamp::MAX, now)?;
-        index.building = Some(Arc::new(Build::new(u.build, side, self.env().clock.mono())));
-        Ok(index)
+        let Some(format) = u.committed else { return self.unfinished_index(u.spec, u.build) };
+        self.0.rebuilds.add(of, u.build, &u.spec.name);
+        self.unfinished_index_as(u.spec, u.build, format).map(Index::into_committed)
     }
 
     /// Applies the log from `recovery` on, where the tables stand. Returns how many entries were applied.

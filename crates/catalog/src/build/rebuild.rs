@@ -36,18 +36,18 @@ impl Catalog {
             let format = self.format_for(spec);
             // Over data of different ages two documents may have one key.
             gone.extend(parts.indexes.extract_if(.., |i| i.spec.name == spec.name && i.format != format));
-            let kept = parts.indexes.iter().find(|i| i.spec.name == spec.name);
-            let build = match kept.and_then(|i| i.building.as_ref()) {
-                Some(build) => build.uuid,
-                None if kept.is_some() => continue,
+            let kept = parts.indexes.iter_mut().find(|i| i.spec.name == spec.name);
+            let index = match kept {
+                Some(index) => index,
                 None => {
-                    let build = self.new_uuid();
-                    let index = self.unfinished_index_as(spec.clone(), build, format)?;
-                    parts.indexes.push(Arc::new(index));
-                    build
+                    let index = self.unfinished_index_as(spec.clone(), self.new_uuid(), format)?;
+                    parts.indexes.push_mut(Arc::new(index))
                 }
             };
-            self.0.rebuilds.add(coll.uuid, build, &spec.name);
+            let Some(build) = &index.building else { continue };
+            self.0.rebuilds.add(coll.uuid, build.uuid, &spec.name);
+            // Its row says so, for who begins behind this entry before the index is made.
+            *index = Arc::new(Index::clone(index).into_committed());
         }
         self.apply_parts(ts, parts)?;
         gone.iter().for_each(|i| self.drop_index_rows(i, ts));

@@ -14,6 +14,8 @@ pub struct Build {
     pub uuid: Uuid,
     /// Changes that came after the scan's moment, in order.
     pub(crate) side: Ident,
+    /// The log has said that the index is ready: the replay that read so makes it at its end, or a later one that begins behind that entry.
+    pub(crate) is_committed: bool,
     /// A task has begun to fill the index.
     pub(crate) begun: AtomicBool,
     seq: AtomicU64,
@@ -76,10 +78,15 @@ impl Build {
             uuid,
             side,
             started,
+            is_committed: false,
             begun: AtomicBool::new(false),
             seq: AtomicU64::new(0),
             progress: Progress::default(),
         }
+    }
+    /// The same, of an index of which the log has said that it is ready.
+    pub(crate) fn committed(&self) -> Build {
+        Build { is_committed: true, ..Build::new(self.uuid, self.side, self.started) }
     }
     /// A change of the index's keys, for later: its place in the side table, and its row.
     pub(crate) fn side_row(&self, op: SideOp, record: &[u8], key: Key<'_>) -> ([u8; 8], Vec<u8>) {

@@ -5,7 +5,7 @@
 
 use crate::Catalog;
 use crate::apply::entry::{dropped_by_rename, named, specs_of, without_first};
-use crate::catalog::{DdlGuard, Whose};
+use crate::catalog::DdlGuard;
 use crate::ddl::coll_mod::changed_parts;
 use crate::lock::Guard;
 use crate::schema::collection::Collection;
@@ -26,11 +26,6 @@ fn otherwise(what: &str, e: &(impl Display + ?Sized)) -> Error {
 }
 
 impl Catalog {
-    /// The same catalog for whoever carries out what another set has defined.
-    pub fn of_other_set(&self) -> Catalog {
-        Catalog(self.0.clone(), self.1.clone(), Whose::OtherSets)
-    }
-
     /// Makes a collection with that UUID, with options and indexes as they are stored. What is there of it already stays. It is not
     /// temporary here, whatever it is there: a new primary drops what is.
     ///

@@ -2,7 +2,7 @@
 //! log entry; the snapshot is replaced while the lock is still held.
 
 use crate::Catalog;
-use crate::catalog::{DdlGuard, Whose};
+use crate::catalog::DdlGuard;
 use crate::ddl::time_series;
 use crate::schema::collection::{Collection, Index, KeyFormat, Shared, View};
 use crate::schema::durable::{self, Parts};
@@ -215,12 +215,6 @@ impl Catalog {
         let coll = self.write_lock(&system).await?.ok_or_else(|| Error::internal("system.views is gone"))?;
         let doc = views::to_doc(&view);
         self.insert_unit(&WriteOp::default(), &coll, &[&doc], &[])
-    }
-
-    /// The same catalog for whoever changes a part of a sharded collection, or one that comes from another shard: change streams are told by
-    /// the primary shard alone.
-    pub fn of_part(&self) -> Catalog {
-        Catalog(self.0.clone(), self.1.clone(), Whose::Part)
     }
 
     /// Drops a collection or view. Code 26 when there is none.

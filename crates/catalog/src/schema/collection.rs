@@ -224,6 +224,11 @@ impl Index {
     pub(crate) fn is_of(&self, build: Uuid) -> bool {
         self.building.as_ref().is_some_and(|b| b.uuid == build)
     }
+    /// An unfinished index of which the log has said that it is ready.
+    pub(crate) fn into_committed(mut self) -> Index {
+        self.building = self.building.map(|build| Arc::new(build.committed()));
+        self
+    }
     /// Notes that a plan used the index.
     pub fn used(&self) {
         self.state.accesses.fetch_add(1, Ordering::Relaxed);

@@ -191,6 +191,9 @@ fn encode_index<'a>(d: &mut DocBuilder, i: &Index, pending: impl Iterator<Item =
     if let Some(build) = &i.building {
         d.uuid("build", &build.uuid.0);
         d.i64("side", i64::from(build.side.0));
+        if build.is_committed {
+            d.bool("committed", true);
+        }
     }
     let durable = &i.state.durable;
     let mut any = durable.is_multikey();
@@ -223,6 +226,8 @@ pub(crate) struct Unfinished {
     pub(crate) ident: Ident,
     pub(crate) side: Ident,
     pub(crate) build: Uuid,
+    /// The format in which a replay would have made it, which had read that it is ready and was not at its end.
+    pub(crate) committed: Option<KeyFormat>,
 }
 
 /// A ready index whose keys were made in an older way, so that it has to be made anew.
@@ -267,13 +272,14 @@ pub(crate) fn decode(row: &RawDoc, now_ms: i64) -> Result<Row> {
         let d = e.value().as_doc().ok_or_else(bad)?;
         let spec = IndexSpec::from_stored(d.get("spec").and_then(|v| v.as_doc()).ok_or_else(bad)?)?;
         let ident = ident_field(d, "ident").ok_or_else(bad)?;
-        if let Some(build) = uuid_field(d, "build") {
-            let side = ident_field(d, "side").ok_or_else(bad)?;
-            unfinished.push(Unfinished { spec, ident, side, build });
-            continue;
-        }
         let bare = d.get("bare").and_then(|v| v.as_bool()).unwrap_or(false);
         let format = if bare { KeyFormat::Bare } else { KeyFormat::WithRid };
+        if let Some(build) = uuid_field(d, "build") {
+            let side = ident_field(d, "side").ok_or_else(bad)?;
+            let committed = d.get("committed").is_some_and(|v| v.is_truthy()).then_some(format);
+            unfinished.push(Unfinished { spec, ident, side, build, committed });
+            continue;
+        }
         if is_outdated(d, ns, &spec)? {
             outdated.push(Outdated { spec, ident, format });
             continue;

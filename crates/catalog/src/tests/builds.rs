@@ -372,6 +372,34 @@ fn a_build_with_the_name_of_a_dropped_index_is_unfinished_behind_a_replay() {
     }
 }
 
+/// A replay makes an index that the log says is ready only at its end. Who comes back to a moment before that end, by a checkpoint or by a
+/// rollback, and does not read the entry again, makes it then.
+#[test]
+fn an_index_that_a_replay_has_made_is_ready_behind_the_next_one_too() {
+    for rolls_back in [false, true] {
+        let mut w = World::new();
+        w.insert("db.c", (0..3000).map(|i| doc! { "_id": i, "a": i % 7 }).collect());
+        w.index("db.c", doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap();
+        let committed = w.catalog.storage().last_committed();
+        w.insert("db.c", vec![doc! { "_id": 5000, "a": 5 }]);
+        w = w.reopen();
+        assert_eq!(w.ids_by_index("db.c", "a_1").len(), 3001);
+        let storage = w.catalog.storage().clone();
+        storage.set_stable(committed);
+        w.catalog.checkpoint().unwrap();
+        if rolls_back {
+            w.catalog.gate().close();
+            w.catalog.roll_back(committed).unwrap();
+        } else {
+            drop(storage);
+            w = w.reopen();
+        }
+        let coll = w.catalog.lookup(&ns("db.c")).unwrap();
+        assert!(coll.index("a_1").is_some_and(|i| i.is_ready()), "rolls back: {rolls_back}");
+        assert_eq!(w.ids_by_index("db.c", "a_1").len(), if rolls_back { 3000 } else { 3001 });
+    }
+}
+
 /// The primary that has begun it is none any more, and who goes on carries the same entry out again.
 #[test]
 fn an_index_that_another_set_has_told_is_ready_behind_an_earlier_attempt() {
