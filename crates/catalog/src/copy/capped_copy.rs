@@ -4,7 +4,8 @@ use crate::Catalog;
 use crate::schema::collection::Collection;
 use crate::schema::durable::Parts;
 use crate::schema::options::{CAPPED_BYTES_MAX, Capped, CollectionOptions};
-use crate::write::interrupt::Interrupt;
+use crate::write::crud::retry_conflicts;
+use crate::write::interrupt::{Interrupt, Uninterrupted};
 use crate::write::op::WriteOp;
 use crate::write::record_id;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, limits};
@@ -47,15 +48,31 @@ impl Catalog {
         }
         let options = CollectionOptions { temp: true, ..capped_options(&source.coll, size) };
         self.create_collection_locked(&tmp, options)?;
-        if let Err(e) = self.copy_newest(&source.coll, &tmp, interrupt).await {
+        let done = match self.copy_newest(&source.coll, &tmp, interrupt).await {
+            Ok(_) => self.put_copy(&tmp, ns, Some(&source.coll), interrupt).await,
+            Err(e) => Err(e),
+        };
+        if done.is_err() {
             self.drop_copy(&tmp).await?;
-            return Err(e);
         }
-        let copy = self.ddl_lock(&tmp).await.ok_or_else(|| Error::internal("the copy is gone"))?;
-        let mut unit = self.begin_unit(copy.coll.replicated)?;
-        let renamed = self.rename_in(&mut unit, &copy.coll, ns, Some(&source.coll), false)?;
-        let last = unit.commit()?;
-        self.publish_rename(&copy.coll, renamed, Some(&source.coll), last.ts);
+        done
+    }
+    /// A copy gets the name that it was made for, in the place of whatever has it.
+    pub(crate) async fn put_copy(
+        &self,
+        tmp: &Namespace,
+        to: &Namespace,
+        target: Option<&Collection>,
+        interrupt: &dyn Interrupt,
+    ) -> Result<OpTime> {
+        let copy = self.ddl_lock(tmp).await.ok_or_else(|| Error::internal("the copy is gone"))?;
+        let (last, renamed) = retry_conflicts(self, interrupt, || {
+            let mut unit = self.begin_unit(copy.coll.replicated)?;
+            let renamed = self.rename_in(&mut unit, &copy.coll, to, target, false)?;
+            Ok((unit.commit()?, renamed))
+        })
+        .await?;
+        self.publish_rename(&copy.coll, renamed, target, last.ts);
         Ok(last)
     }
 
@@ -99,12 +116,14 @@ impl Catalog {
     }
 
     pub(crate) async fn drop_copy(&self, ns: &Namespace) -> Result<()> {
-        if let Some(g) = self.ddl_lock(ns).await {
+        let Some(g) = self.ddl_lock(ns).await else { return Ok(()) };
+        // Whoever gave up, perhaps because there was no room for more: it must not stay.
+        let last = retry_conflicts(self, &Uninterrupted, || {
             let mut unit = self.begin_unit(g.coll.replicated)?;
             self.remove_collection(&mut unit, &g.coll)?;
-            let last = unit.commit()?;
-            self.forget(&g.coll, last.ts);
-        }
+            unit.commit()
+        });
+        self.forget(&g.coll, last.await?.ts);
         Ok(())
     }
 
@@ -118,6 +137,18 @@ impl Catalog {
         let txn = self.storage().begin(ReadAt::Latest)?;
         let start = first_that_fits(&txn, source, copy.options.capped)?;
         let from = start.as_deref().map_or(Bound::Unbounded, Bound::Included);
+        self.copy_records(&txn, (source, from), &copy, interrupt).await
+    }
+
+    /// Copies documents from a record on, in units of work; as an insert of a user does, it waits while there is no room for more rows that no
+    /// majority has.
+    pub(crate) async fn copy_records(
+        &self,
+        txn: &Txn,
+        (source, from): (&Collection, Bound<&[u8]>),
+        copy: &Arc<Collection>,
+        interrupt: &dyn Interrupt,
+    ) -> Result<OpTime> {
         let mut cursor = txn.scan(source.records, from, Bound::Unbounded, Dir::Forward)?;
         let op = WriteOp { bypass_validation: true, ..WriteOp::default() };
         let mut last = OpTime::NULL;
@@ -134,7 +165,7 @@ impl Catalog {
                 return Ok(last);
             }
             let docs: Vec<&RawDoc> = batch.iter().map(|d| RawDoc::trusted(d)).collect();
-            last = self.insert_unit(&op, &copy, &docs, &[])?;
+            last = retry_conflicts(self, interrupt, || self.insert_unit(&op, copy, &docs, &[])).await?;
             self.env().tasks.yield_now().await;
         }
     }

@@ -8,11 +8,9 @@ use crate::schema::names;
 use crate::schema::snapshot::Named;
 use crate::write::interrupt::Interrupt;
 use crate::write::observer::Defined;
-use crate::write::op::WriteOp;
 use crate::write::unit::WriteUnit;
-use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid, limits};
-use pando_bson::RawDoc;
-use pando_storage::{Dir, ReadAt};
+use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, Timestamp, Uuid};
+use pando_storage::ReadAt;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -194,26 +192,22 @@ impl Catalog {
         let mut options = source.coll.options.clone();
         options.temp = true;
         self.create_with_uuid(&tmp, options, uuid, None)?;
-        let copied = self.copy_into(&source.coll, &tmp, interrupt).await;
-        if let Err(e) = copied {
+        let done = self.copy_and_put(&source.coll, &tmp, to, interrupt).await;
+        if done.is_err() {
             self.drop_copy(&tmp).await?;
-            return Err(e);
         }
-        let copy = self.ddl_lock(&tmp).await.ok_or_else(|| Error::internal("the copy is gone"))?;
-        let target = match self.unless_interrupted(interrupt, self.ddl_lock(to)).await {
-            Ok(target) => target,
-            Err(e) => {
-                drop(copy);
-                self.drop_copy(&tmp).await?;
-                return Err(e);
-            }
-        };
-        let target_coll = target.as_ref().map(|t| &*t.coll);
-        let mut unit = self.begin_unit(copy.coll.replicated)?;
-        let renamed = self.rename_in(&mut unit, &copy.coll, to, target_coll, false)?;
-        let last = unit.commit()?;
-        self.publish_rename(&copy.coll, renamed, target_coll, last.ts);
-        Ok((source, last))
+        done.map(|last| (source, last))
+    }
+    async fn copy_and_put(
+        &self,
+        source: &Arc<Collection>,
+        tmp: &Namespace,
+        to: &Namespace,
+        interrupt: &dyn Interrupt,
+    ) -> Result<OpTime> {
+        self.copy_into(source, tmp, interrupt).await?;
+        let target = self.unless_interrupted(interrupt, self.ddl_lock(to)).await?;
+        self.put_copy(tmp, to, target.as_ref().map(|t| &*t.coll), interrupt).await
     }
 
     async fn copy_into(
@@ -236,23 +230,6 @@ impl Catalog {
             copy = next;
         }
         let txn = self.storage().begin(ReadAt::Latest)?;
-        let mut cursor = txn.scan(source.records, Bound::Unbounded, Bound::Unbounded, Dir::Forward)?;
-        let op = WriteOp { bypass_validation: true, ..WriteOp::default() };
-        loop {
-            interrupt.check()?;
-            let mut batch = Vec::new();
-            let mut bytes = 0;
-            while batch.len() < limits::INSERT_UNIT_DOCS_MAX && bytes < limits::INSERT_UNIT_BYTES_MAX {
-                let Some((_, doc)) = cursor.next()? else { break };
-                bytes += doc.len();
-                batch.push(doc);
-            }
-            if batch.is_empty() {
-                return Ok(());
-            }
-            let docs: Vec<&RawDoc> = batch.iter().map(|d| RawDoc::trusted(d)).collect();
-            self.insert_unit(&op, &copy, &docs, &[])?;
-            self.env().tasks.yield_now().await;
-        }
+        self.copy_records(&txn, (source, Bound::Unbounded), &copy, interrupt).await.map(drop)
     }
 }

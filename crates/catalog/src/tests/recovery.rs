@@ -1,10 +1,27 @@
 use crate::testing::{World, ns};
+use crate::write::interrupt::Interrupt;
 use crate::{Applying, CollectionOptions, DropWhich, Uninterrupted};
-use pando_base::ErrorCode;
+use pando_base::{Error, ErrorCode, OpTime};
 use pando_bson::{RawDoc, doc};
 use pando_oplog::EntryView;
 use pando_storage::{Backend, Dir, IdentKind, Options, ReadAt};
+use std::future::poll_fn;
 use std::ops::Bound;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::Poll;
+
+/// An operation that somebody ends.
+struct Until<'a>(&'a AtomicBool);
+
+impl Interrupt for Until<'_> {
+    fn check(&self) -> pando_base::Result<()> {
+        match self.0.load(SeqCst) {
+            true => Err(Error::new(ErrorCode::Interrupted, "operation was interrupted")),
+            false => Ok(()),
+        }
+    }
+}
 
 #[test]
 fn a_restart_without_checkpoint_replays_everything() {
@@ -173,6 +190,57 @@ fn a_copy_for_another_database_is_made_anew_where_a_part_of_it_is_left() {
     assert!(w.catalog.lookup(&ns("b.tmpabcde.renameCollection")).is_none());
     assert_eq!(w.catalog.lookup(&ns("b.d")).map(|c| (c.uuid, c.options.temp)), Some((uuid, false)));
     assert_eq!((w.ids("a.c"), w.ids("b.d")), (vec![0, 1, 2, 3, 4], vec![0, 1, 2, 3, 4]));
+}
+
+/// Copies are larger than what may wait for a majority: they wait for room, and whoever gives that up leaves nothing behind.
+#[test]
+fn a_copy_of_more_than_memory_holds_waits_for_room() {
+    let small = Options { backend: Backend::Mem, memtable_bytes: 256 << 10, ..Options::default() };
+    let w = World::new().reopen_with(small);
+    let make_room = || {
+        let storage = w.catalog.storage();
+        storage.log().flush_once().unwrap();
+        storage.set_stable(storage.last_committed());
+        w.catalog.checkpoint().unwrap();
+    };
+    let pad = "x".repeat(1000);
+    for first in (0..6000).step_by(200) {
+        w.insert("a.c", (first..first + 200).map(|i| doc! { "_id": i, "pad": pad.clone() }).collect());
+        make_room();
+    }
+    let copies = |w: &World| w.catalog.snapshot().all_collections().filter(|c| c.ns.coll().starts_with("tmp")).count();
+    let (a, b) = (ns("a.c"), ns("b.c"));
+    for gives_up in [true, false] {
+        let stop = AtomicBool::new(false);
+        let interrupt = Until(&stop);
+        let renames = [true, false].map(|capped| {
+            let (catalog, a, b, interrupt) = (&w.catalog, &a, &b, &interrupt);
+            let done: Pin<Box<dyn Future<Output = pando_base::Result<OpTime>> + '_>> = match capped {
+                true => Box::pin(catalog.convert_to_capped(a, 100 << 20, interrupt)),
+                false => Box::pin(catalog.rename_collection(a, b, false, interrupt)),
+            };
+            done
+        });
+        for mut copy in renames {
+            stop.store(false, SeqCst);
+            let mut polls = 0;
+            let done = w.run(poll_fn(|cx| {
+                polls += 1;
+                match copy.as_mut().poll(cx) {
+                    Poll::Pending if polls % 100 == 0 => {
+                        assert!(!w.catalog.storage().has_room(), "it waits for something else");
+                        stop.store(gives_up, SeqCst);
+                        make_room();
+                        Poll::Pending
+                    }
+                    polled => polled,
+                }
+            }));
+            assert_eq!(done.is_err(), gives_up, "{done:?}");
+            assert!(polls >= 100 && copies(&w) == 0);
+        }
+    }
+    assert_eq!((w.ids("a.c").len(), w.ids("b.c").len()), (0, 6000));
 }
 
 #[test]
