@@ -90,15 +90,22 @@ impl Core {
         bump: i64,
         out: &mut Actions,
     ) {
-        let users = match config.recipient_config {
-            None => Ok(()),
-            Some(_) => Err(Error::new(
-                ErrorCode::InvalidReplicaSetConfig,
-                "Cannot provide recipientConfig field during reconfig; only a shard split installs one.",
-            )),
-        };
-        let next = users.and_then(|()| self.prepare_reconfig(&config, self_index, force, bump));
+        let users = self.without_recipient(config);
+        let next = users.and_then(|config| self.prepare_reconfig(&config, self_index, force, bump));
         self.begin_reconfig(token, next, self_index, force, out);
+    }
+    /// What a split has left of itself in the configuration may come back with it, and stays until then (SV-SPLIT-12).
+    fn without_recipient(&self, mut config: Arc<ReplSetConfig>) -> Result<Arc<ReplSetConfig>, Error> {
+        let kept = self.config.as_ref().and_then(|current| current.recipient_config.as_ref());
+        if config.recipient_config.is_some() && config.recipient_config.as_ref() != kept {
+            let text =
+                "Cannot provide recipientConfig field during reconfig; only a shard split installs one.";
+            return Err(Error::new(ErrorCode::InvalidReplicaSetConfig, text));
+        }
+        if config.recipient_config.is_some() {
+            Arc::make_mut(&mut config).recipient_config = None;
+        }
+        Ok(config)
     }
 
     /// `replSetReconfig` of the donor's primary on itself (SV-SPLIT-10).

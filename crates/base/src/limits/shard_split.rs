@@ -27,3 +27,5 @@ pub const FOREIGN_READ_PAUSE_MS: u64 = 500;
 pub const FOREIGN_DISK_RESERVE_BYTES: u64 = 256 << 20;
 /// A member that takes another set's tables in is asked again after so long whether it has them.
 pub const FOREIGN_TAKE_IN_SECS_MAX: u64 = 600;
+/// How long an aborted tenant migration that is to be forgotten waits for its recipient to hear of that.
+pub const TENANT_MIGRATION_UNTOLD_MS: u64 = 30_000;

@@ -16,7 +16,7 @@ pub(crate) async fn run(roles: &RoleChanges, body: &pando_bson::RawDoc) -> Resul
     let step = Step::new(roles, body, "tenant migration")?;
     match step.name() {
         donate_tenants::VALIDATE => validate(&step),
-        donate_tenants::LIMIT => Ok(doc! { "timeoutMs": blocking_limit(&step) }.to_raw()),
+        donate_tenants::LOOK_AT_TIMEOUT => Ok(doc! { "timeoutMs": blocking_limit(&step) }.to_raw()),
         donate_tenants::DISCARD => discard(&step).await,
         shard_split::ABORT_BUILDS => {
             check_no_new_tenants(&step).await?;

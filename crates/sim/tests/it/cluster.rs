@@ -9,7 +9,10 @@ fn short() -> Options {
 }
 
 fn once(seed: u64) -> Report {
-    run(seed, &short()).unwrap_or_else(|f| {
+    once_with(seed, &short())
+}
+fn once_with(seed: u64, options: &Options) -> Report {
+    run(seed, options).unwrap_or_else(|f| {
         let log: Vec<_> = f.log.iter().rev().take(60).rev().collect();
         panic!("seed {seed} after {:?}: {:#?}\n{log:#?}", f.faults, f.problems);
     })
@@ -27,4 +30,15 @@ fn rules_and_promises_hold_over_two_seeds() {
 #[test]
 fn a_seed_repeats_event_for_event() {
     assert_eq!(once(5), once(5));
+}
+
+/// Ranges and databases move between the shards all the time, while members of both, of the config servers and routers are killed and cut off: chunks
+/// tile all keys after each change, a commit whose answer is lost is made once or not at all, and each document is owned once in the end.
+#[test]
+fn whatever_breaks_while_ranges_move_each_has_one_owner() {
+    let moving = Options { moves: true, seconds: 60, ..short() };
+    let reports: Vec<Report> = (1..=2).map(|seed| once_with(seed, &moving)).collect();
+    let sum = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>();
+    assert!(sum(|r| r.users.moves.moved) > 10, "{reports:?}");
+    assert!(sum(|r| r.users.documents.inserted) > 40, "{reports:?}");
 }

@@ -31,7 +31,7 @@ pub const SERVICE: &str = "TenantMigrationDonorService";
 /// Whether this can be done. ─► `{timeoutMs}`: how long tenants may be blocked; of a merge `tenantIds` as well, those that there are.
 pub const VALIDATE: &str = "validateTenantMigration";
 /// ─► `{timeoutMs}`
-pub const LIMIT: &str = "lookAtBlockingLimit";
+pub const LOOK_AT_TIMEOUT: &str = "lookAtBlockingLimit";
 /// What is elsewhere now is not kept here.
 pub const DISCARD: &str = "discardTenants";
 
@@ -46,6 +46,8 @@ pub const FORGET: &str = "recipientForgetMigration";
 
 /// The recipient is told while somebody is waited for.
 const PEER: Slot = 1;
+/// How long something may take, whatever is waited for meanwhile.
+const LIMIT: Slot = 2;
 
 /// Where state documents are, by the name that 6.0 gives it.
 pub fn collection() -> Namespace {
@@ -310,7 +312,7 @@ impl DonateTenants {
             Phase::Sync => self.sync(out),
             Phase::Blocking if self.limit_ms == 0 => {
                 // How long it may take is not known in this life yet.
-                self.own(Step::Validating, LIMIT, Retry::Always, out);
+                self.own(Step::Validating, LOOK_AT_TIMEOUT, Retry::Always, out);
             }
             Phase::Blocking => self.catch_up(out),
             Phase::Committed | Phase::Aborted if self.expire_at.is_none() => self.tell_decision(out),
@@ -332,10 +334,12 @@ impl DonateTenants {
         if broken(Mutant::NotCaughtUp) {
             return self.number(out);
         }
-        self.since.get_or_insert(self.now);
+        if self.since.is_none() {
+            self.since = Some(self.now);
+            out.rest(LIMIT, self.limit_ms);
+        }
         if self.left_ms() == 0 {
-            let text = "the tenants were blocked for longer than tenantMigrationBlockingStateTimeoutMS";
-            return self.give_up(Error::new(ErrorCode::ExceededTimeLimit, text), out);
+            return self.too_late(out);
         }
         self.step = Step::CatchingUp;
         let Some(block) = self.block else { return };
@@ -343,7 +347,12 @@ impl DonateTenants {
             b.timestamp("returnAfterReachingDonorTimestamp", block);
         });
     }
+    fn too_late(&mut self, out: &mut Actions) {
+        let text = "the tenants were blocked for longer than tenantMigrationBlockingStateTimeoutMS";
+        self.give_up(Error::new(ErrorCode::ExceededTimeLimit, text), out);
+    }
     fn number(&mut self, out: &mut Actions) {
+        out.cancel(LIMIT);
         self.own(Step::Numbering, NUMBER, Retry::Always, out);
     }
     fn give_up(&mut self, why: Error, out: &mut Actions) {
@@ -363,12 +372,20 @@ impl DonateTenants {
         out.await_nudge(SLOT);
     }
     fn tell_forget(&self, slot: Slot, out: &mut Actions) {
-        let decision = if self.phase == Phase::Committed { "committed" } else { "aborted" };
-        self.tell(slot, FORGET, Retry::Always, out, |b| _ = b.str("decision", decision));
+        let (decision, retry) = match self.phase == Phase::Committed {
+            true => ("committed", Retry::Always),
+            // A set that refuses it, as one without `--serverless` does, has nothing to forget.
+            false => ("aborted", Retry::UntilRefused),
+        };
+        self.tell(slot, FORGET, retry, out, |b| _ = b.str("decision", decision));
     }
     fn forget(&mut self, out: &mut Actions) {
         if !self.told && !broken(Mutant::ForgottenUntold) {
             self.step = Step::Telling;
+            // Nobody is let in there, whether it hears of it or not; an address that leads nowhere must not hold this set for ever.
+            if self.phase == Phase::Aborted {
+                out.rest(LIMIT, limits::TENANT_MIGRATION_UNTOLD_MS as Millis);
+            }
         } else if self.phase == Phase::Committed {
             self.step = Step::Forgetting;
             self.tell_forget(SLOT, out);
@@ -380,8 +397,24 @@ impl DonateTenants {
         self.own(Step::Expiring, EXPIRE, Retry::Always, out);
     }
 
+    /// What was to take so long at most has not come to its end.
+    fn on_limit(&mut self, out: &mut Actions) {
+        match self.step {
+            Step::CatchingUp | Step::Pausing if self.phase == Phase::Blocking => {
+                out.cancel(SLOT);
+                self.too_late(out);
+            }
+            Step::Telling => {
+                out.note("the recipient was not reached; if it has heard of the migration, send it recipientForgetMigration");
+                out.cancel(PEER);
+                self.on_peer_told(out);
+            }
+            _ => {}
+        }
+    }
     fn on_peer_told(&mut self, out: &mut Actions) {
         self.told = true;
+        out.cancel(LIMIT);
         if self.step == Step::Telling {
             self.forget(out);
         }
@@ -517,9 +550,15 @@ impl Workflow for DonateTenants {
                 None => self.go(out),
             },
             Event::Abort(why) => self.on_abort(why, out),
-            Event::Answer { slot: PEER, .. } => self.on_peer_told(out),
+            Event::Answer { slot: PEER, reply } => {
+                if let Err(why) = reply {
+                    out.note(format!("the recipient has nothing to forget: {why}"));
+                }
+                self.on_peer_told(out);
+            }
             Event::Answer { reply: Ok(reply), .. } => self.on_done(&reply, out),
             Event::Answer { reply: Err(why), .. } => self.on_failure(why, out),
+            Event::Rested { slot: LIMIT } => self.on_limit(out),
             Event::Rested { .. } => self.on_rested(out),
             Event::Nudged { .. } => self.forget(out),
             _ => {}

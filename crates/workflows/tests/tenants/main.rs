@@ -4,4 +4,5 @@
 
 mod model;
 mod states;
+mod time_limits;
 mod world;

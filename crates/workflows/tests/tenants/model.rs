@@ -4,8 +4,8 @@
 //!
 //! `MODEL_STATES=20000000 cargo test --release -p pando-workflows --test tenants -- --ignored --nocapture` looks at more.
 
-use crate::world::{Carried, DONOR, Left, RECIPIENT, World, to_of};
-use pando_base::{Error, ErrorCode};
+use crate::world::{BLOCKING_LIMIT_MS, Carried, DONOR, Left, RECIPIENT, World, to_of};
+use pando_base::{Error, ErrorCode, Millis, limits};
 use pando_workflows::kit::notice;
 use pando_workflows::{Action, Id, Retry, Target, donate_tenants, receive_tenants};
 use std::collections::HashSet;
@@ -53,9 +53,26 @@ fn label(i: usize, what: &str, action: &Action) -> String {
     }
 }
 
+/// The end of the donor's patience with a recipient that is to hear that it was called off.
+fn is_end_of_patience(action: &Action) -> bool {
+    matches!(action, Action::Rest(ms) if *ms == limits::TENANT_MIGRATION_UNTOLD_MS as Millis)
+}
+
+/// The end of the time for which tenants may be blocked.
+fn is_blocking_limit(action: &Action) -> bool {
+    matches!(action, Action::Rest(BLOCKING_LIMIT_MS))
+}
+
 /// What may come of one action.
 fn of_action(w: &World, i: usize, id: Id, action: &Action, retry: Retry, out: &mut Next) {
     let mut after = w.clone();
+    if is_end_of_patience(action) {
+        if w.left.losses == 0 {
+            return;
+        }
+        after.left.losses -= 1;
+        after.untold = true;
+    }
     match after.carry(i, action) {
         Carried::Answer(said) => {
             after.answer(i, id, said);
@@ -89,6 +106,7 @@ fn of_action(w: &World, i: usize, id: Id, action: &Action, retry: Retry, out: &m
     if w.left.refusals > 0 && retry != Retry::Always {
         let mut w = w.clone();
         w.left.refusals -= 1;
+        w.untold |= body.first().is_some_and(|e| e.name() == donate_tenants::FORGET);
         w.answer(i, id, Err(failure(Retry::Never)));
         out.push((label(i, "refused", action), w));
     }
@@ -150,7 +168,8 @@ fn ends(w: &World) -> Result<(), String> {
         let mut moved = false;
         for i in [DONOR, RECIPIENT] {
             let Some(machine) = &w.sides[i].machine else { continue };
-            let all = machine.under_way();
+            let mut all = machine.under_way();
+            all.retain(|(_, action, _)| !is_end_of_patience(action) && !is_blocking_limit(action));
             let Some((id, action, _)) = all.get(round % all.len().max(1)).cloned() else { continue };
             if let Carried::Answer(said) = w.carry(i, &action) {
                 w.answer(i, id, said);
@@ -160,7 +179,7 @@ fn ends(w: &World) -> Result<(), String> {
         if let Some(wrong) = &w.wrong {
             return Err(wrong.clone());
         }
-        if !moved {
+        if !moved || w.untold && w.sides[DONOR].machine.is_none() {
             return Ok(());
         }
     }

@@ -7,7 +7,7 @@ use pando_workflows::donate_tenants::{self, DonateTenants};
 use pando_workflows::receive_tenants::{self, Progress, ReceiveTenants};
 use pando_workflows::shard_split::append_op_time;
 
-fn document(state: &str, fields: &[&str]) -> DocBuf {
+pub(super) fn document(state: &str, fields: &[&str]) -> DocBuf {
     let mut b = DocBuilder::new();
     b.uuid("_id", &Uuid([9; 16]).0).str("tenantId", "t").str("recipientConnectionString", "r/a:1");
     b.str("donorConnectionString", "d/b:1").str("donorSetName", "d").str("recipientSetName", "r");

@@ -15,6 +15,7 @@ use pando_workflows::{Action, Home, Id, Order, Outcome, Retry, Running, Target};
 pub(crate) const DONOR: usize = 0;
 pub(crate) const RECIPIENT: usize = 1;
 const SIDES: [&str; 2] = ["donor", "recipient"];
+pub(crate) const BLOCKING_LIMIT_MS: i64 = 1000;
 const DELAY_MS: i64 = 900_000;
 
 /// What a set keeps.
@@ -91,6 +92,8 @@ pub(crate) struct World {
     decided: Option<bool>,
     foreign_acked: bool,
     recipient_is_over: bool,
+    /// The recipient never hears that it was called off: it was not reached, or refused to hear of it.
+    pub(crate) untold: bool,
     pub(crate) network: Vec<(usize, DocBuf)>,
     pub(crate) left: Left,
     pub(crate) wrong: Option<String>,
@@ -133,6 +136,7 @@ impl World {
             decided: None,
             foreign_acked: false,
             recipient_is_over: false,
+            untold: false,
             network: Vec::new(),
             left,
             wrong: None,
@@ -155,7 +159,8 @@ impl World {
             let machine = s.machine.as_ref().map(Machine::essence);
             format!("{:?} {:?} {machine:?} {:?}", s.kept, s.majority, s.memory)
         };
-        let rest = (self.acked, self.builds_gone, self.decided, self.foreign_acked, self.recipient_is_over);
+        let ended = (self.recipient_is_over, self.untold);
+        let rest = (self.acked, self.builds_gone, self.decided, self.foreign_acked, ended);
         format!("{} {} {rest:?} {:?} {:?}", of(&self.sides[0]), of(&self.sides[1]), self.network, self.left)
     }
     fn wrong(&mut self, text: impl Into<String>) {
@@ -299,7 +304,9 @@ impl World {
     pub(crate) fn send(&mut self, to: usize, body: &DocBuf) -> Carried {
         let name = body.first().expect("a command").name().to_owned();
         match name.as_str() {
-            donate_tenants::VALIDATE | donate_tenants::LIMIT => reply(|b| _ = b.i64("timeoutMs", 1000)),
+            donate_tenants::VALIDATE | donate_tenants::LOOK_AT_TIMEOUT => {
+                reply(|b| _ = b.i64("timeoutMs", BLOCKING_LIMIT_MS))
+            }
             ABORT_BUILDS => {
                 let known = !matches!(state(self.sides[DONOR].majority.doc.as_ref()), "" | "uninitialized");
                 self.must(known, "builds are given up, and no majority knows why");

@@ -51,6 +51,9 @@ fn parse<'a>(req: &Request<'a>) -> Result<Args<'a>> {
     let id = id.ok_or_else(|| none("migrationId"))?;
     let recipient = recipient.ok_or_else(|| none("recipientConnectionString"))?;
     let tenant = match (protocol.unwrap_or("multitenant migrations"), tenant) {
+        ("multitenant migrations", Some(tenant @ ("admin" | "config" | "local"))) => {
+            return Err(Error::bad_value(format!("cannot migrate databases for tenant '{tenant}'")));
+        }
         ("multitenant migrations", Some(tenant)) if !tenant.is_empty() => {
             TenantId::parse(tenant)?;
             Some(tenant)

@@ -146,9 +146,10 @@ impl Operator {
     }
     /// What the document says is what the command said.
     async fn look_at_document(&self, plan: &Plan, how: Said) {
+        // Of a new primary's first moments a majority read may be older than what the last one has said.
         let find = doc! {
-            "find": "tenantSplitDonors", "filter": { "_id": uuid(plan.id) },
-            "readConcern": { "level": "majority" }, "$db": "config"
+            "find": "tenantSplitDonors", "filter": { "_id": uuid(plan.id) }, "maxTimeMS": 8000,
+            "readConcern": { "level": "linearizable" }, "$db": "config"
         };
         let found = self.insist(find, docs).await;
         let state = found.first().and_then(|d| d.get("state").and_then(|v| v.as_str().map(str::to_owned)));

@@ -20,6 +20,7 @@ fn what_is_no_migration_is_refused_and_changes_nothing() {
             (nothing, 40414),
             (with("tenantId", "".into()), 72),
             (with("tenantId", "a_b".into()), 2),
+            (with("tenantId", "config".into()), 2),
             (with("tenantId", 5.into()), 14),
             (with("recipientConnectionString", "nowhere".into()), 9),
             (with("recipientConnectionString", "r/".into()), 9),
@@ -43,6 +44,25 @@ fn what_is_no_migration_is_refused_and_changes_nothing() {
         assert_eq!(reply.get("state"), Some(&"aborted".into()), "{reply:?}");
         assert_eq!(at(&reply, "abortReason.code"), Some(&2.into()), "{reply:?}");
         two.forget(2).await;
+        // To a set that takes no tenants: it has nothing to forget, and this one goes on.
+        let other = Set::of(1).await;
+        let mut elsewhere = two.start_command(3, "acme");
+        elsewhere.remove("recipientConnectionString");
+        elsewhere.push("recipientConnectionString", format!("rs/{}", other.host(0)));
+        two.client(DONOR).await.ok(elsewhere).await;
+        let aborted = || async {
+            let doc = two.state(DONOR, 3).await.unwrap();
+            (doc.get("state") == Some(&"aborted".into())).then_some(doc)
+        };
+        let mut doc = aborted().await;
+        while doc.is_none() {
+            pause(20).await;
+            doc = aborted().await;
+        }
+        assert_eq!(at(&doc.unwrap(), "abortReason.code"), Some(&115.into()));
+        two.forget(3).await;
+        two.moved(4, "acme").await;
+        other.shut_down().await;
         two.done().await;
     });
 }
