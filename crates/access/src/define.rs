@@ -115,6 +115,10 @@ impl Access {
     pub async fn drop_part(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Dropped> {
         ctx.interruptible(self.outside_transaction(ctx)?.of_part().drop_collection(ns)).await?
     }
+    /// Drops what was copied into another database: see [`Catalog::drop_copied`].
+    pub async fn drop_copied(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Dropped> {
+        ctx.interruptible(self.outside_transaction(ctx)?.drop_copied(ns)).await?
+    }
     /// Drops a collection that the operation has made for itself, also when it is to stop: nobody else would before the next start.
     pub async fn drop_temporary(&self, ctx: &OpCtx, ns: &Namespace) -> Result<Dropped> {
         self.outside_transaction(ctx)?.drop_collection(ns).await

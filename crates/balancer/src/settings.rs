@@ -2,7 +2,7 @@
 
 use pando_base::limits::CHUNK_MB_MAX;
 use pando_base::{Error, Result};
-use pando_bson::{RawDoc, Value};
+use pando_bson::{DocBuf, RawDoc, Value};
 
 const CHUNK_MB_DEFAULT: u64 = 128;
 
@@ -71,6 +71,8 @@ pub struct Settings {
     pub window: Option<Window>,
     /// A migration is over when the donor has deleted what it gave.
     pub waits_for_delete: bool,
+    /// The recipient waits for so many members to have what it copies; empty: as it sees fit.
+    pub throttle: Option<DocBuf>,
     /// What is too large moves all the same, unless it is marked.
     pub forces_jumbo: bool,
     /// Neighbouring chunks of a shard become one by and by.
@@ -85,6 +87,7 @@ impl Default for Settings {
             stopped: false,
             window: None,
             waits_for_delete: false,
+            throttle: None,
             forces_jumbo: false,
             merges: true,
             max_chunk_bytes: CHUNK_MB_DEFAULT << 20,
@@ -109,6 +112,10 @@ impl Settings {
             let flag = |name: &str| doc.get(name).is_some_and(|v| v.is_truthy());
             settings.stopped = flag("stopped");
             settings.waits_for_delete = flag("_waitForDelete");
+            settings.throttle = match doc.get("_secondaryThrottle") {
+                Some(Value::Document(concern)) => Some(concern.to_buf()),
+                given => given.filter(Value::is_truthy).map(|_| DocBuf::default()),
+            };
             settings.forces_jumbo = flag("attemptToBalanceJumboChunks");
             settings.mode = match doc.get("mode").as_ref().map(|v| v.as_str()) {
                 // The second one had chunks split and not moved: nothing is split for its size any more.
@@ -179,6 +186,11 @@ mod tests {
         }
         assert!(parsed(doc! { "mode": "half" }).is_err());
         assert!(parsed(doc! { "activeWindow": 5 }).is_err());
+        let throttle = |of: pando_bson::Document| parsed(of).unwrap().throttle;
+        assert_eq!(throttle(doc! { "_secondaryThrottle": false }), None);
+        assert_eq!(throttle(doc! { "_secondaryThrottle": true }), Some(DocBuf::default()));
+        let two = doc! { "w": 2 };
+        assert_eq!(throttle(doc! { "_secondaryThrottle": two.clone() }), Some(two.to_raw()));
         let bytes = |mb: i32| {
             Settings::parse(None, Some(&doc! { "value": mb }.to_raw()), None).map(|s| s.max_chunk_bytes)
         };

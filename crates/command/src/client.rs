@@ -259,7 +259,10 @@ impl Client {
         if let (true, Some(Value::String(coll))) =
             (a.is_read || a.is_write, op.body.first().map(|e| e.value()))
         {
-            a.ns.push('.');
+            match op.flags.name_in_full(coll) {
+                true => a.ns.clear(),
+                false => a.ns.push('.'),
+            }
             a.ns.push_str(coll);
         }
         a.body.clear();

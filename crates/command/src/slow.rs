@@ -167,6 +167,7 @@ fn describe(
     let ns = match (d.ns.is_empty(), secrets::shown_name(&shown).filter(|_| !flags.has(Flags::NAMES_NOTHING)))
     {
         (false, _) => d.ns.clone(),
+        (true, Some(name)) if flags.name_in_full(name) => name.to_owned(),
         (true, Some(coll)) => format!("{}.{coll}", req.db),
         (true, None) => format!("{}.$cmd", req.db),
     };

@@ -73,6 +73,10 @@ impl Flags {
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
+    /// A command on `admin` names a collection of another database by its full name.
+    pub(crate) fn name_in_full(self, name: &str) -> bool {
+        self.has(Flags::ADMIN_ONLY) && name.contains('.')
+    }
     /// Any of the bits.
     pub const fn any(self, other: Flags) -> bool {
         self.0 & other.0 != 0

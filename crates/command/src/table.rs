@@ -152,8 +152,8 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "abortReshardCollection" [] (ADMIN_ONLY) - [R] (login) "sharding";
     "abortShardSplit" [] (ADMIN_ONLY | WRITE_CONCERN) - [D] (cluster RunTenantMigration) "Calls a shard split off.";
     "abortTransaction" [] (ADMIN_ONLY | IN_TXN | WRITE_CONCERN | NAMES_NOTHING | ARGS_FIRST) v1 [D R] (login) "Ends a transaction without a trace.";
-    "addShard" [] (ADMIN_ONLY) - [R] (cluster AddShard) "Makes a replica set a shard.";
-    "addShardToZone" [] (ADMIN_ONLY) - [R] (by_args) "Lets a shard hold a zone's ranges.";
+    "addShard" [] (ADMIN_ONLY | WRITE_CONCERN) - [R] (cluster AddShard) "Makes a replica set a shard.";
+    "addShardToZone" [] (ADMIN_ONLY | WRITE_CONCERN) - [R] (by_args) "Lets a shard hold a zone's ranges.";
     "aggregate" [] (READ | SECONDARY_OPT_IN | IN_TXN | READ_CONCERN | WRITE_CONCERN | ARGS_FIRST) v1 [D R] (by_args) "Runs a pipeline of stages over a collection.";
     "analyzeShardKey" [] (ADMIN_ONLY) - [D R] (collection AnalyzeShardKey) "other";
     "appendOplogNote" [] (ADMIN_ONLY | WRITE) - [D] (cluster AppendOplogNote) "Writes an entry without effect to the oplog.";
@@ -173,7 +173,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "cleanupOrphaned" [] (ADMIN_ONLY) - [S] (cluster CleanupOrphaned) "sharding";
     "cleanupReshardCollection" [] (ADMIN_ONLY) - [R] (login) "sharding";
     "cleanupStructuredEncryptionData" [] (NONE) - [D R] (collection CleanupStructuredEncryptionData) "other";
-    "clearJumboFlag" [] (ADMIN_ONLY) - [R] (by_args) "Lets a chunk be moved that was too large.";
+    "clearJumboFlag" [] (ADMIN_ONLY | WRITE_CONCERN) - [R] (by_args) "Lets a chunk be moved that was too large.";
     "clearLog" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY | NAMES_NOTHING | TYPED) - [D] (internal) "Empties the log lines kept in memory.";
     "cloneCollectionAsCapped" [] (WRITE) - [D] (by_args) "Copies a collection's newest documents into a capped one.";
     "clusterAbortTransaction" [] (ADMIN_ONLY | SECONDARY_OK) - [S] (internal) "sharding";
@@ -228,7 +228,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "dropUser" [] (WRITE | TYPED) - [D R] (database DropUser) "Drops a user.";
     "echo" [] (SECONDARY_OK | TEST_ONLY | NAMES_NOTHING) - [D R] (open) "Returns the request.";
     "emptycapped" [] (WRITE | TEST_ONLY) - [D] (internal) "Takes all documents out of a collection.";
-    "enableSharding" [] (ADMIN_ONLY) - [R] (by_args) "Creates a database.";
+    "enableSharding" [] (ADMIN_ONLY | WRITE_CONCERN) - [R] (by_args) "Creates a database.";
     "endSessions" [] (SECONDARY_OK | NAMES_NOTHING | ARGS_FIRST) v1 [D R] (login) "Ends sessions.";
     "explain" [] (READ | SENSITIVE | SECONDARY_OPT_IN | NAMES_NOTHING | ARGS_FIRST) v1 [D R] (by_args) "Shows how a command would run, or ran.";
     "features" [] (SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (login) "Relic: capabilities of the server.";
@@ -284,9 +284,9 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "mapReduce" ["mapreduce"] (READ | SECONDARY_OPT_IN | WRITE_CONCERN | NOW) - [D R] (by_args) "Maps documents to keys and values, and reduces each key's values to one (deprecated).";
     "mergeAllChunksOnShard" [] (ADMIN_ONLY) - [R] (by_args) "Puts neighbouring chunks of a shard together.";
     "mergeChunks" [] (ADMIN_ONLY | WRITE) - [S R] (by_args) "Puts neighbouring chunks together.";
-    "moveChunk" [] (ADMIN_ONLY) - [R] (by_args) "Gives a chunk to another shard.";
-    "movePrimary" [] (ADMIN_ONLY) - [R] (by_args) "Gives what is not sharded of a database to another shard.";
-    "moveRange" [] (ADMIN_ONLY) - [R] (by_args) "Gives a range of keys to another shard.";
+    "moveChunk" [] (ADMIN_ONLY | WRITE_CONCERN) - [R] (by_args) "Gives a chunk to another shard.";
+    "movePrimary" [] (ADMIN_ONLY | WRITE_CONCERN) - [R] (by_args) "Gives what is not sharded of a database to another shard.";
+    "moveRange" [] (ADMIN_ONLY | WRITE_CONCERN) - [R] (by_args) "Gives a range of keys to another shard.";
     "ping" [] (SECONDARY_OK | MAINTENANCE_OK | NAMES_NOTHING | NOW) v1 [D R] (open) "Is the server there?";
     "planCacheClear" [] (SECONDARY_OPT_IN) - [D R] (collection PlanCacheWrite) "Forgets remembered plans.";
     "planCacheClearFilters" [] (SECONDARY_OPT_IN) - [D R] (collection PlanCacheIndexFilter) "Removes index filters.";
@@ -299,11 +299,11 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "recipientForgetMigration" [] (ADMIN_ONLY) - [D] (cluster RunTenantMigration) "Lets what a recipient keeps of a migration of tenants go.";
     "recipientSyncData" [] (ADMIN_ONLY) - [D] (cluster RunTenantMigration) "Has a set copy tenants of another one.";
     "recipientVoteImportedFiles" [] (ADMIN_ONLY) - [D] (internal) "serverless";
-    "refineCollectionShardKey" [] (ADMIN_ONLY) - [R] (by_args) "Adds fields to a shard key.";
+    "refineCollectionShardKey" [] (ADMIN_ONLY | WRITE_CONCERN) - [R] (by_args) "Adds fields to a shard key.";
     "refreshLogicalSessionCacheNow" [] (SECONDARY_OK | TEST_ONLY) - [D R] (open) "Records the sessions in use at once.";
     "refreshSessions" [] (SECONDARY_OK | NAMES_NOTHING | ARGS_FIRST) v1 [D R] (login) "Keeps sessions alive.";
-    "removeShard" [] (ADMIN_ONLY) - [R] (cluster RemoveShard) "Takes a shard out of the cluster.";
-    "removeShardFromZone" [] (ADMIN_ONLY) - [R] (by_args) "Keeps a shard from a zone's ranges.";
+    "removeShard" [] (ADMIN_ONLY | WRITE_CONCERN) - [R] (cluster RemoveShard) "Takes a shard out of the cluster.";
+    "removeShardFromZone" [] (ADMIN_ONLY | WRITE_CONCERN) - [R] (by_args) "Keeps a shard from a zone's ranges.";
     "renameCollection" [] (ADMIN_ONLY | WRITE | ARGS_FIRST | TYPED) - [D R] (by_args) "Gives a collection another name.";
     "replSetAbortPrimaryCatchUp" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster ReplSetStateChange) "Ends a new primary's catching up.";
     "replSetFreeze" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster ReplSetStateChange) "Keeps a secondary from standing for election.";
@@ -331,7 +331,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "saslContinue" [] (SECONDARY_OK | SENSITIVE | TYPED) v1 [D R] (open) "Goes on with a login.";
     "saslStart" [] (SECONDARY_OK | SENSITIVE | TYPED) v1 [D R] (open) "Begins a login.";
     "serverStatus" [] (SECONDARY_OK | MAINTENANCE_OK | NOW) - [D R] (cluster ServerStatus) "Counters of the server.";
-    "setAllowMigrations" [] (ADMIN_ONLY) - [R] (by_args) "Says whether chunks of a collection may move.";
+    "setAllowMigrations" [] (ADMIN_ONLY | WRITE_CONCERN) - [R] (by_args) "Says whether chunks of a collection may move.";
     "setAuditConfig" [] (ADMIN_ONLY | NAMES_NOTHING) - [D R] (cluster AuditConfigure) "The audit log at runtime.";
     "setClusterParameter" [] (ADMIN_ONLY | WRITE | OWN_WRITE_CONCERN | NAMES_NOTHING | ARGS_FIRST) - [D R] (cluster SetClusterParameter) "Changes a parameter of the whole set.";
     "setCommittedSnapshot" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (internal) "replication between members";
@@ -343,11 +343,11 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "setProfilingFilterGlobally" [] (SECONDARY_OK) - [D R] (by_args) "Refused: filters are set by database.";
     "setShardVersion" [] (ADMIN_ONLY | SECONDARY_OK) - [S] (internal) "sharding";
     "setUserWriteBlockMode" [] (ADMIN_ONLY | WRITE | OWN_WRITE_CONCERN | ARGS_FIRST | TYPED) - [D R] (cluster SetUserWriteBlockMode) "Blocks the writes of users.";
-    "shardCollection" [] (ADMIN_ONLY) - [R] (by_args) "Spreads a collection over shards.";
+    "shardCollection" [] (ADMIN_ONLY | WRITE_CONCERN) - [R] (by_args) "Spreads a collection over shards.";
     "shardingState" [] (ADMIN_ONLY | SECONDARY_OK) - [D] (cluster ShardingState) "Whether this node belongs to a sharded cluster.";
     "shutdown" [] (ADMIN_ONLY | SECONDARY_OK | MAINTENANCE_OK) - [D R] (cluster Shutdown) "Ends the process.";
     "sleep" [] (ADMIN_ONLY | SECONDARY_OK | TEST_ONLY) - [D R] (login) "Does nothing for a while.";
-    "split" [] (ADMIN_ONLY) - [R] (by_args) "Cuts a chunk in two.";
+    "split" [] (ADMIN_ONLY | WRITE_CONCERN) - [R] (by_args) "Cuts a chunk in two.";
     "splitChunk" [] (ADMIN_ONLY | WRITE) - [S] (internal) "sharding";
     "splitVector" [] (READ | SECONDARY_OK | ARGS_FIRST) - [D R] (by_args) "Keys that split a range into pieces of a size.";
     "startRecordingTraffic" [] (SECONDARY_OK | TYPED) - [D R] (cluster TrafficRecord) "Refused: there is no folder for recordings.";
@@ -367,7 +367,7 @@ pub static COMMANDS: &[CommandRow] = commands! {
     "updateRole" [] (WRITE | TYPED) - [D R] (by_args) "Changes a role.";
     "updateSearchIndex" [] (NONE) - [D R] (collection UpdateSearchIndex) "Refused: search indexes exist on Atlas only.";
     "updateUser" [] (WRITE | TYPED | SENSITIVE) - [D R] (by_args) "Changes a user.";
-    "updateZoneKeyRange" [] (ADMIN_ONLY) - [R] (by_args) "Which keys a zone has.";
+    "updateZoneKeyRange" [] (ADMIN_ONLY | WRITE_CONCERN) - [R] (by_args) "Which keys a zone has.";
     "usersInfo" [] (SECONDARY_OPT_IN | NAMES_NOTHING | TYPED | ARGS_FIRST) - [D R] (by_args) "Users, and what they may do.";
     "validate" [] (READ | SECONDARY_OPT_IN | NOW) - [D R] (collection Validate) "Checks a collection and its indexes.";
     "validateDBMetadata" [] (SECONDARY_OK | NAMES_NOTHING | TYPED) - [D R] (by_args) "What of a database is outside the Stable API.";

@@ -58,7 +58,7 @@ pub use metadata::{Metadata, ns};
 pub use migrations::Migration;
 pub use move_range::OwnedRange;
 pub use node::Node;
-pub use pando_balancer::{Phase, Why};
+pub use pando_balancer::{Phase, Settings, Why};
 pub use refine_shard_key::Refinement;
 pub use remove_shard::Draining;
 pub use rename_collection::Rename;

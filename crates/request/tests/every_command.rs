@@ -27,7 +27,6 @@ const WITHOUT: &[(&str, &[&str])] = &[
         &[
             "analyzeShardKey",
             "authenticate",
-            "checkMetadataConsistency",
             "cleanupStructuredEncryptionData",
             "compactStructuredEncryptionData",
             "configureQueryAnalyzer",

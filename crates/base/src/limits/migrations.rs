@@ -53,3 +53,5 @@ pub const BALANCER_PAUSE_MS: u64 = 1_000;
 pub const CHUNK_BOUND_BYTES_MAX: usize = 1 << 20;
 /// Bytes of the document of a workflow that begins, and of what a step of its own node tells it, which the document may take in.
 pub const WORKFLOW_STATE_BYTES_MAX: usize = 6 << 20;
+/// How long a recipient waits for another member of its set to have some documents, where secondaries set the pace and nobody says how long.
+pub const MIGRATION_THROTTLE_MS: u64 = 60_000;

@@ -131,12 +131,7 @@ impl Catalog {
 
     /// An index whose build the last process did not finish: rows start afresh, writers need not bother until the
     /// build is taken up again, or the replay ends that makes it.
-    pub(crate) fn dormant_index(
-        &self,
-        of: Uuid,
-        u: Unfinished,
-        at: Timestamp,
-    ) -> Result<Index> {
+    pub(crate) fn dormant_index(&self, of: Uuid, u: Unfinished, at: Timestamp) -> Result<Index> {
         self.storage().drop_ident(u.ident, at);
         self.storage().drop_ident(u.side, at);
         let Some(format) = u.committed else { return self.unfinished_index(u.spec, u.build) };

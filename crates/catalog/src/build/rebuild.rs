@@ -36,14 +36,12 @@ impl Catalog {
             let format = self.format_for(spec);
             // Over data of different ages two documents may have one key.
             gone.extend(parts.indexes.extract_if(.., |i| i.spec.name == spec.name && i.format != format));
+            if !parts.indexes.iter().any(|i| i.spec.name == spec.name) {
+                let index = self.unfinished_index_as(spec.clone(), self.new_uuid(), format)?;
+                parts.indexes.push(Arc::new(index));
+            }
             let kept = parts.indexes.iter_mut().find(|i| i.spec.name == spec.name);
-            let index = match kept {
-                Some(index) => index,
-                None => {
-                    let index = self.unfinished_index_as(spec.clone(), self.new_uuid(), format)?;
-                    parts.indexes.push_mut(Arc::new(index))
-                }
-            };
+            let Some(index) = kept else { continue };
             let Some(build) = &index.building else { continue };
             self.0.rebuilds.add(coll.uuid, build.uuid, &spec.name);
             // Its row says so, for who begins behind this entry before the index is made.

@@ -5,7 +5,7 @@ use crate::schema::collection::Collection;
 use crate::schema::durable::Parts;
 use crate::schema::options::{CAPPED_BYTES_MAX, Capped, CollectionOptions};
 use crate::write::crud::retry_conflicts;
-use crate::write::interrupt::{Interrupt, Uninterrupted};
+use crate::write::interrupt::Interrupt;
 use crate::write::op::WriteOp;
 use crate::write::record_id;
 use pando_base::{Error, ErrorCode, Namespace, OpTime, Result, limits};
@@ -117,14 +117,7 @@ impl Catalog {
 
     pub(crate) async fn drop_copy(&self, ns: &Namespace) -> Result<()> {
         let Some(g) = self.ddl_lock(ns).await else { return Ok(()) };
-        // Whoever gave up, perhaps because there was no room for more: it must not stay.
-        let last = retry_conflicts(self, &Uninterrupted, || {
-            let mut unit = self.begin_unit(g.coll.replicated)?;
-            self.remove_collection(&mut unit, &g.coll)?;
-            unit.commit()
-        });
-        self.forget(&g.coll, last.await?.ts);
-        Ok(())
+        self.drop_guarded(&g).await.map(drop)
     }
 
     async fn copy_newest(

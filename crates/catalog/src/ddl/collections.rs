@@ -11,6 +11,8 @@ use crate::schema::options::CollectionOptions;
 use crate::schema::sizes::Sizes;
 use crate::schema::snapshot::Named;
 use crate::schema::views;
+use crate::write::crud::retry_conflicts;
+use crate::write::interrupt::Uninterrupted;
 use crate::write::observer::Defined;
 use crate::write::op::WriteOp;
 use crate::write::unit::WriteUnit;
@@ -251,6 +253,15 @@ impl Catalog {
         let last = unit.commit()?;
         self.forget(&guard.coll, last.ts);
         Ok(Dropped { indexes_were: Some(indexes), last })
+    }
+    /// The same behind a copy of all of it, when there may be no room for anything for a while.
+    pub(crate) async fn drop_guarded(&self, guard: &DdlGuard) -> Result<Dropped> {
+        retry_conflicts(self, &Uninterrupted, || self.drop_locked(guard)).await
+    }
+    /// Drops what was copied into another database, whatever its name: a collection that nobody may drop by name has another one now.
+    pub async fn drop_copied(&self, ns: &Namespace) -> Result<Dropped> {
+        let _db = self.lock_database(ns.db()).await;
+        self.drop_guarded(&self.lock_to_drop(ns).await?).await
     }
 
     /// Deletes the row and leaves the log entry; [`Catalog::forget`] follows the commit.

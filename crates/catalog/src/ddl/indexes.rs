@@ -159,6 +159,8 @@ impl Catalog {
             }
             let locked = self.unless_interrupted(interrupt, self.ddl_lock(ns)).await?;
             let Some(guard) = locked else { continue };
+            // It has waited for the locks, and may be elsewhere by now.
+            self.check_may_come(ns)?;
             let coll = guard.coll.clone();
             let mut new = Vec::new();
             let mut someone_builds = false;

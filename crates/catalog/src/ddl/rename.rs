@@ -36,11 +36,7 @@ impl Catalog {
         self.prepare_rename(from, to, drop_target).await?;
         if from.db() != to.db() {
             let (source, _) = self.copy_across(from, to, self.new_uuid(), interrupt).await?;
-            let mut unit = self.begin_unit(source.coll.replicated)?;
-            self.remove_collection(&mut unit, &source.coll)?;
-            let last = unit.commit()?;
-            self.forget(&source.coll, last.ts);
-            return Ok(last);
+            return self.drop_guarded(&source).await.map(|dropped| dropped.last);
         }
         self.rename_within(from, to, interrupt).await
     }
@@ -94,6 +90,7 @@ impl Catalog {
         }
         self.refuse_while_building(from)?;
         if snap.collection(to).is_some() {
+            names::check_droppable(to, true, self.exposes_oplog())?;
             self.abort_builds(to, "collection dropped by a rename").await?;
         }
         Ok(())

@@ -139,7 +139,7 @@ pub(crate) fn differs_in_case(existing: &str, wanted: &str) -> Error {
 }
 
 /// Error when this collection stays. `exists` says whether there is one, `shows_oplog` whether the log is read under its name.
-pub(crate) fn check_droppable(ns: &Namespace, exists: bool, shows_oplog: bool) -> Result<()> {
+pub fn check_droppable(ns: &Namespace, exists: bool, shows_oplog: bool) -> Result<()> {
     if ns.db() == "local" && ns.coll() == "oplog.rs" && shows_oplog {
         return Err(Error::location(5_255_000, "can't drop live oplog while replicating"));
     }

@@ -208,7 +208,8 @@ fn a_copy_of_more_than_memory_holds_waits_for_room() {
         w.insert("a.c", (first..first + 200).map(|i| doc! { "_id": i, "pad": pad.clone() }).collect());
         make_room();
     }
-    let copies = |w: &World| w.catalog.snapshot().all_collections().filter(|c| c.ns.coll().starts_with("tmp")).count();
+    let copies =
+        |w: &World| w.catalog.snapshot().all_collections().filter(|c| c.ns.coll().starts_with("tmp")).count();
     let (a, b) = (ns("a.c"), ns("b.c"));
     for gives_up in [true, false] {
         let stop = AtomicBool::new(false);

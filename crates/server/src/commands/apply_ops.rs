@@ -9,6 +9,7 @@
 //! missing is missing because a later entry removed it. Entries are carried out one by one, not as one unit (as since
 //! MongoDB 7.0); the first that fails ends the command.
 
+use super::create;
 use super::prelude::*;
 use pando_access::ByCtx;
 use pando_access::LogAs;
@@ -428,6 +429,9 @@ async fn command(
     };
     let done = match (name, uuid_of(entry)) {
         ("create", Some(uuid)) => create_as(server, ctx, db, o, uuid).await,
+        ("create", None) => {
+            create::run_as(server, ctx, request("create", db, o), Some(create::As::Told)).await
+        }
         ("drop" | "collMod" | "dropIndexes" | "deleteIndexes", Some(uuid)) => {
             let Some(ns) = server.access.name_of(uuid) else { return Ok(()) };
             let mut body = DocBuilder::new();
@@ -489,10 +493,7 @@ async fn create_as(server: &Server, ctx: &OpCtx, db: &str, o: &RawDoc, uuid: Uui
             ctx.wrote(server.access.rename_collection(ctx, &other, &ns, false).await?);
             Ok(Reply::new())
         }
-        None => {
-            super::create::run_as(server, ctx, request("create", db, o), Some(super::create::As::Whole(uuid)))
-                .await
-        }
+        None => create::run_as(server, ctx, request("create", db, o), Some(create::As::Whole(uuid))).await,
     }
 }
 

@@ -12,9 +12,11 @@ pub(super) async fn run(server: &Server, ctx: &OpCtx, req: Request<'_>) -> Resul
     run_as(server, ctx, req, None).await
 }
 
-/// Which UUID a collection is to have, and whether it is a part of one that others tell of.
+/// Of a collection that somebody else has defined: which UUID it is to have, and whether it is a part of one that others tell of.
 #[derive(Clone, Copy)]
 pub(super) enum As {
+    /// Any.
+    Told,
     Whole(Uuid),
     Part(Uuid),
 }
@@ -28,8 +30,9 @@ pub(super) async fn run_as(
 ) -> Result<Reply> {
     let mut args = CreateArgs::parse(&req)?;
     let ns = req.ns()?;
-    // A router's `$out` fills such a collection.
-    let temp = ctx.database_version.is_some() && args.temp.take() == Some(true);
+    // A router's `$out` fills such a collection, and it is told like any other.
+    let may_be_temp = ctx.database_version.is_some() || made_as.is_some();
+    let temp = may_be_temp && args.temp.take() == Some(true);
     let noted = args.auto_index_id.is_some();
     // The statements of a transaction, but for the first one, cannot be sent back.
     if let Some(sharding) =
@@ -59,7 +62,7 @@ pub(super) async fn run_as(
     }
     let options = options?;
     let last = match made_as {
-        None => server.access.create(ctx, &ns, options).await?,
+        None | Some(As::Told) => server.access.create(ctx, &ns, options).await?,
         Some(As::Whole(uuid)) => server.access.create_as(ctx, &ns, options, uuid).await?,
         Some(As::Part(uuid)) => server.access.create_part(ctx, &ns, options, uuid).await?,
     };

@@ -14,7 +14,7 @@ use crate::lifecycle::Lifecycle;
 use pando_access::Uninterrupted;
 use pando_base::{Error, Millis, Result, limits};
 use pando_bson::{DocBuf, DocBuilder};
-use pando_config_server::{Balanced, Move, Plan, Sizes, Why};
+use pando_config_server::{Balanced, Move, Plan, Settings, Sizes, Why};
 use pando_env::{Component, together};
 use pando_routing::ShardId;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl ConfigServer {
                 self.failed("A chunk was not split at the end of a zone", &split.ns, &e);
             }
         }
-        let moving = moves.iter().map(|one| self.carry_out(one, settings.waits_for_delete)).collect();
+        let moving = moves.iter().map(|one| self.carry_out(one, &settings)).collect();
         let moved = together(moving).await.into_iter().filter(|moved| *moved).count();
         let mut done = Done { changes: splits.len() + moves.len(), moves: moves.len(), moved };
         for one in &defragmentations {
@@ -133,7 +133,7 @@ impl ConfigServer {
         Ok(sizes)
     }
     /// Whether it has moved.
-    async fn carry_out(&self, one: &Move, wait_for_delete: bool) -> bool {
+    async fn carry_out(&self, one: &Move, settings: &Settings) -> bool {
         let m = &one.migration;
         let why = m.why.text();
         self.replication.env().log.info(Component::Sharding, 21872, "Migration of a range begins", |a| {
@@ -146,7 +146,10 @@ impl ConfigServer {
         let (from, to, min, max) = (&m.from, &m.to, Some(&*m.min), None);
         let (epoch, max_bytes, force) = (one.epoch, one.max_bytes, m.force);
         let range = RangeMove { ns: &m.ns, from, to, min, max, epoch, max_bytes, force };
-        let how = |b: &mut DocBuilder| _ = b.bool("waitForDelete", wait_for_delete);
+        let how = |b: &mut DocBuilder| {
+            b.bool("waitForDelete", settings.waits_for_delete);
+            settings.throttle.iter().for_each(|concern| _ = b.raw_doc("secondaryThrottle", concern));
+        };
         let Err(e) = self.shards.move_range(&self.manager.metadata(), &range, how).await else { return true };
         self.failed("A range was not moved", &m.ns, &e);
         if m.why == Why::Defragmentation {

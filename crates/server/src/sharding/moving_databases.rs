@@ -5,7 +5,7 @@
 use super::donations::Donation;
 use pando_base::panics::poisoned;
 use pando_base::{HashMap, Namespace, Uuid};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// One collection.
@@ -18,6 +18,8 @@ pub(crate) struct MovingCollection {
     pub(crate) donation: Arc<Donation>,
     /// The documents that it had are there. Capped ones are given while nobody writes, in their order.
     pub(crate) is_copied: bool,
+    /// How many indexes the other shard was told of. None is dropped meanwhile, but nobody who makes one waits for a move.
+    pub(crate) indexes: AtomicUsize,
     pub(crate) turns: Turns,
 }
 

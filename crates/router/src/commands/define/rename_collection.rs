@@ -6,8 +6,9 @@
 
 use super::super::prelude::*;
 use super::on_primary::OnPrimary;
-use pando_base::Uuid;
+use pando_base::{Uuid, limits};
 use pando_request::RenameCollectionArgs;
+use pando_routing::DatabaseVersion;
 use pando_rpc::Retry;
 
 const NAME: &str = "_shardsvrRenameCollection";
@@ -18,43 +19,82 @@ pub(in crate::commands) async fn run(router: &Router, ctx: &OpCtx, req: Request<
     let args = RenameCollectionArgs::parse(&req)?;
     let to = args.target()?;
     args.check_uuids(&from, &to)?;
-    let is_across = from.db() != to.db();
-    if is_across {
-        check_not_of_servers(&[&from, &to])?;
+    let asked = Asked { is_across: from.db() != to.db(), expected: args.collection_uuid.map(Uuid), from, to };
+    if asked.is_across {
+        check_not_of_servers(&[&asked.from, &asked.to])?;
     }
-    let expected = args.collection_uuid.map(Uuid);
-    // What is not there, or is not what the client expects, is told by the shard.
-    let meant = uuid_of(router, ctx, &from).await?.filter(|there| expected.is_none_or(|uuid| uuid == *there));
-    if is_across {
-        prepare_other_database(router, ctx, &from, &to, meant.is_some()).await?;
-    }
-    // On the database that it is about, not on `admin`.
-    let within = Request { db: from.db(), ..req };
-    let retry = if meant.is_some() && !is_across { Retry::Idempotent } else { Retry::NotIdempotent };
-    let on = OnPrimary { ns: from.clone(), name: NAME, creates: false, retry };
-    let arguments = |b: &mut DocBuilder| {
-        b.str(NAME, from.coll()).str("to", to.as_str());
-        for option in ["dropTarget", "stayTemp"] {
-            req.body.elem(option).into_iter().for_each(|e| _ = b.elem(e));
+    let mut tries = 0;
+    loop {
+        let done = asked.once(router, ctx, &req).await?;
+        tries += 1;
+        match done {
+            Some(reply) => return Ok(reply),
+            // With another primary shard it has another UUID.
+            None if tries < limits::ROUTER_STALE_TRIES_MAX => {}
+            None => return Err(no_source(&asked.from)),
         }
-        if let Some(uuid) = meant.or(expected) {
-            b.uuid("collectionUUID", &uuid.0);
-        }
-    };
-    let done = on.run_with(router, ctx, &within, arguments).await;
-    for ns in [&from, &to] {
-        router.catalog.renew_collection(ns.as_str());
     }
-    match done {
-        Ok(reply) => Ok(handed_on(&reply)),
-        Err(e) if is_gone(&e, meant) && uuid_of(router, ctx, &to).await? == meant => Ok(Reply::new()),
-        // It went between the two, and nobody has asked for this one.
-        Err(e) if is_about(&e, meant) && expected.is_none() => {
-            let text = format!("Source collection {from} does not exist");
-            Err(Error::new(ErrorCode::NamespaceNotFound, text))
+}
+
+struct Asked {
+    from: Namespace,
+    to: Namespace,
+    is_across: bool,
+    expected: Option<Uuid>,
+}
+
+impl Asked {
+    /// `None` when the collection that was meant is gone, and its database has moved.
+    async fn once(&self, router: &Router, ctx: &OpCtx, req: &Request<'_>) -> Result<Option<Reply>> {
+        let Asked { from, to, is_across, expected } = self;
+        // What is not there, or is not what the client expects, is told by the shard.
+        let meant =
+            uuid_of(router, ctx, from).await?.filter(|there| expected.is_none_or(|uuid| uuid == *there));
+        let before = version_of(router, from).await?;
+        if *is_across {
+            prepare_other_database(router, ctx, from, to, meant.is_some()).await?;
         }
-        Err(e) => Err(e),
+        // On the database that it is about, not on `admin`.
+        let within = Request { db: from.db(), ..*req };
+        let retry = if meant.is_some() && !is_across { Retry::Idempotent } else { Retry::NotIdempotent };
+        let on = OnPrimary { ns: from.clone(), name: NAME, creates: false, retry };
+        let arguments = |b: &mut DocBuilder| {
+            b.str(NAME, from.coll()).str("to", to.as_str());
+            for option in ["dropTarget", "stayTemp"] {
+                req.body.elem(option).into_iter().for_each(|e| _ = b.elem(e));
+            }
+            if let Some(uuid) = meant.or(*expected) {
+                b.uuid("collectionUUID", &uuid.0);
+            }
+        };
+        let done = on.run_with(router, ctx, &within, arguments).await;
+        for ns in [from, to] {
+            router.catalog.renew_collection(ns.as_str());
+        }
+        match done {
+            Ok(reply) => Ok(Some(handed_on(&reply))),
+            Err(e) if is_gone(&e, meant) && uuid_of(router, ctx, to).await? == meant => {
+                Ok(Some(Reply::new()))
+            }
+            Err(e) if is_about(&e, meant) && expected.is_none() => {
+                match version_of(router, from).await? == before {
+                    // It went between the two, and nobody has asked for this one.
+                    true => Err(no_source(from)),
+                    false => Ok(None),
+                }
+            }
+            Err(e) => Err(e),
+        }
     }
+}
+
+fn no_source(from: &Namespace) -> Error {
+    Error::new(ErrorCode::NamespaceNotFound, format!("Source collection {from} does not exist"))
+}
+
+/// Of the database, as this router knows it.
+async fn version_of(router: &Router, ns: &Namespace) -> Result<Option<DatabaseVersion>> {
+    Ok(router.catalog.route_if_any(ns).await?.map(|route| route.db.version))
 }
 
 /// What servers keep in databases of their own stays there.

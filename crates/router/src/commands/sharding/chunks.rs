@@ -16,6 +16,9 @@ use pando_routing::{ForceJumbo, RoutingTable, ShardId};
 use pando_rpc::Retry;
 use std::sync::Arc;
 
+/// The names by which secondaries are to set the pace of a move.
+const THROTTLE: [&str; 2] = ["secondaryThrottle", "_secondaryThrottle"];
+
 /// The collection as it is now: nobody changes chunks by what was known some time ago.
 async fn fresh(router: &Router, ns: &Namespace) -> Result<(Route, Arc<RoutingTable>)> {
     router.catalog.renew_collection(ns.as_str());
@@ -219,12 +222,30 @@ pub(in crate::commands) async fn move_range(router: &Router, ctx: &OpCtx, req: R
     max.iter().for_each(|max| _ = b.raw_doc("max", max));
     let truthy = |names: &[&str]| names.iter().any(|n| req.body.get(*n).is_some_and(|v| v.is_truthy()));
     b.bool("waitForDelete", truthy(&["_waitForDelete", "waitForDelete"]));
+    throttle(&req)?.iter().for_each(|concern| _ = b.raw_doc("secondaryThrottle", concern));
     if truthy(&[FORCE_JUMBO]) {
         ForceJumbo::Manual.append(&mut b);
     }
     let done = on_config::send(router, ctx, b, Retry::Idempotent).await;
     router.catalog.renew_collection(ns.as_str());
     done.map(|reply| handed_on(&reply))
+}
+
+/// The write concern that the recipient waits for as it copies; empty: as it sees fit.
+///
+/// # Errors
+/// 12 for a `moveChunk` with a write concern that would mean nothing.
+fn throttle(req: &Request<'_>) -> Result<Option<DocBuf>> {
+    let is_asked = THROTTLE.iter().any(|name| req.body.get(*name).is_some_and(|v| v.is_truthy()));
+    let concern = req.body.get("writeConcern").and_then(|v| v.as_doc().map(RawDoc::to_buf));
+    match (is_asked, concern) {
+        (true, concern) => Ok(Some(concern.unwrap_or_default())),
+        (false, Some(_)) if req.name == "moveChunk" => {
+            let text = "Cannot specify write concern when secondaryThrottle is not set";
+            Err(Error::new(ErrorCode::UnsupportedFormat, text))
+        }
+        (false, _) => Ok(None),
+    }
 }
 
 /// The range that is to move, as far as it is said: of `min` and `max` the donor finds out the other one.
@@ -259,8 +280,9 @@ fn check_types(req: &Request<'_>) -> Result<()> {
     must_be(&["to", "toShard"], &["string"])?;
     must_be(&["find", "min", "max"], &["object"])?;
     must_be(&["bounds"], &["array"])?;
-    let flags = ["_waitForDelete", "waitForDelete", FORCE_JUMBO];
-    must_be(&flags, &["bool", "double", "int", "long", "decimal"])
+    let flag = ["bool", "double", "int", "long", "decimal"];
+    must_be(&["_waitForDelete", "waitForDelete", FORCE_JUMBO], &flag)?;
+    must_be(&THROTTLE, &flag)
 }
 fn ends(chunk: ChunkRef<'_>) -> (Option<DocBuf>, Option<DocBuf>) {
     (Some(chunk.min().to_buf()), Some(chunk.max()))

@@ -255,3 +255,100 @@ fn a_router_with_an_old_view_lists_what_there_is() {
         cluster.shut_down().await;
     });
 }
+
+/// Whoever copies a collection under a name for the time being may have been ended in the middle.
+#[test]
+fn a_temporary_collection_moves_as_well() {
+    run(async {
+        let (cluster, mut c) = two_shards().await;
+        insert(&mut c, "a", vec![doc! { "_id": 1 }.into()]).await;
+        let create = doc! { "op": "c", "ns": "test.$cmd", "o": { "create": "tmp.a", "temp": true } };
+        let made = cluster.shard(0).await.admin(doc! { "applyOps": vec![Bson::from(create)] }).await;
+        assert_eq!(made.get("ok").and_then(Bson::as_f64), Some(1.0), "{made:?}");
+        insert(&mut cluster.shard(0).await, "tmp.a", vec![doc! { "_id": 7 }.into()]).await;
+        c.ok(move_primary("test", "s1")).await;
+        let listed = c.all(doc! { "listCollections": 1, "filter": { "name": "tmp.a" } }).await;
+        let options = listed[0].get("options").and_then(Bson::as_doc);
+        assert_eq!(options.and_then(|o| o.get("temp")), Some(&Bson::Boolean(true)), "{listed:?}");
+        assert_eq!((count(&mut c, "a").await, count(&mut c, "tmp.a").await), (1, 1));
+        cluster.shut_down().await;
+    });
+}
+
+/// Its collections have other UUIDs there, and whoever names one has asked for it before.
+#[test]
+fn a_rename_finds_its_collection_wherever_the_database_moves_meanwhile() {
+    run(async {
+        let (mut cluster, mut c) = two_shards().await;
+        insert(&mut c, "a", (0..10).map(|i| doc! { "_id": i }.into()).collect()).await;
+        let other = cluster.add_router().await;
+        let mut mover = cluster.router(other).await;
+        let moving = spawn(async move {
+            for round in 0..8 {
+                mover.ok(move_primary("test", if round % 2 == 0 { "s1" } else { "s0" })).await;
+                // Where it never stays, nobody finds it.
+                pause(300).await;
+            }
+        });
+        let mut renamed = 0;
+        while !moving.is_finished() {
+            let (from, to) = if renamed % 2 == 0 { ("test.a", "test.b") } else { ("test.b", "test.a") };
+            c.ok(doc! { "renameCollection": from, "to": to, "$db": "admin" }).await;
+            renamed += 1;
+        }
+        moving.await.unwrap();
+        assert!(renamed > 5, "{renamed} only");
+        assert_eq!(count(&mut c, if renamed % 2 == 0 { "a" } else { "b" }).await, 10);
+        cluster.shut_down().await;
+    });
+}
+
+/// Nobody who makes an index waits for a move, and has it wherever the database is then.
+#[test]
+fn an_index_that_is_made_while_a_database_moves_is_where_it_goes() {
+    run(async {
+        let (mut cluster, mut c) = two_shards().await;
+        // Copying the one in the middle takes longer than an index of the others.
+        let small = ["a", "z"];
+        for coll in small {
+            insert(&mut c, coll, (0..20).map(|i| doc! { "_id": i }.into()).collect()).await;
+        }
+        for n in 0..8 {
+            let pad = || "x".repeat(1000);
+            let docs = (0..1000).map(|i| doc! { "_id": n * 1000 + i, "pad": pad() }.into()).collect();
+            insert(&mut c, "m", docs).await;
+        }
+        let other = cluster.add_router().await;
+        let (mut made, mut meanwhile) = (1, 0);
+        for round in 0..8 {
+            let mut mover = cluster.router(other).await;
+            let to = if round % 2 == 0 { "s1" } else { "s0" };
+            let moving = spawn(async move {
+                // One that is being made at the last moment has it asked for again.
+                while mover.run(move_primary("test", to)).await.get("ok").and_then(Bson::as_f64) != Some(1.0)
+                {
+                    pause(10).await;
+                }
+            });
+            for _ in 0..4 {
+                let name = format!("f{made}");
+                for coll in small {
+                    let mut key = Document::new();
+                    key.push(name.clone(), 1);
+                    let index = Bson::from(doc! { "key": key, "name": name.clone() });
+                    c.ok(doc! { "createIndexes": coll, "indexes": vec![index] }).await;
+                }
+                made += 1;
+                meanwhile += u32::from(!moving.is_finished());
+                pause(30).await;
+            }
+            moving.await.unwrap();
+            for coll in small {
+                let listed = c.all(doc! { "listIndexes": coll, "cursor": { "batchSize": 100 } }).await;
+                assert_eq!(listed.len(), made, "{coll} in round {round}");
+            }
+        }
+        assert!(meanwhile > 5, "{meanwhile} only were made amid a move");
+        cluster.shut_down().await;
+    });
+}

@@ -282,3 +282,29 @@ fn a_snapshot_from_before_a_rename_or_a_drop_is_refused() {
         cluster.shut_down().await;
     });
 }
+
+/// Nobody drops such a collection by its name, but it may get another one; whatever is refused leaves both names free.
+#[test]
+fn a_collection_that_nobody_may_drop_gets_a_name_in_another_database() {
+    run(async {
+        let (cluster, mut c) = cluster("c", 10).await;
+        c.ok(doc! { "enableSharding": "beside", "primaryShard": "s0", "$db": "admin" }).await;
+        let script = || vec![doc! { "_id": "f", "value": 1 }.into()];
+        let rename = |from: &str, to: &str| doc! { "renameCollection": from, "to": to, "dropTarget": true, "$db": "admin" };
+        let kept = |ns: &str| (20, format!("can't drop system collection {ns}"));
+        insert(&mut c, "system.js", script()).await;
+        assert_eq!(c.err(doc! { "drop": "system.js" }).await, kept("test.system.js"));
+        insert(&mut c, "plain", script()).await;
+        for to in ["test.system.js", "beside.system.js"] {
+            c.ok(doc! { "insert": "system.js", "documents": vec![Bson::from(doc! { "x": 1 })], "$db": to.split('.').next().unwrap() }).await;
+            assert_eq!(c.err(rename("test.plain", to)).await, kept(to));
+        }
+        c.ok(rename("test.system.js", "beside.scripts")).await;
+        assert_eq!(names(&mut c).await, ["c", "plain"]);
+        let found = c.all(doc! { "find": "scripts", "$db": "beside" }).await;
+        assert_eq!(found.len(), 2, "{found:?}");
+        nothing_is_left(&cluster, &mut c).await;
+        c.ok(doc! { "dropDatabase": 1, "$db": "beside" }).await;
+        cluster.shut_down().await;
+    });
+}

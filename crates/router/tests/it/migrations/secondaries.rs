@@ -138,3 +138,40 @@ fn who_reads_on_a_secondary_what_is_being_deleted_is_told_and_misses_nothing() {
         cluster.shut_down().await;
     });
 }
+
+/// A copy waits for as many members of the recipient as somebody wants to have it.
+#[test]
+fn secondaries_set_the_pace_of_a_move_that_wants_it() {
+    run(async {
+        let (cluster, mut set, mut c) = three_members_that_have_everything().await;
+        let mut away = move_by_router("s0");
+        away.push("waitForDelete", true);
+        c.ok(away).await;
+        let back = |concern: Document| {
+            let mut command = move_by_router("s1");
+            command.push("secondaryThrottle", true);
+            command.push("waitForDelete", true);
+            command.push("writeConcern", concern);
+            command
+        };
+        let (_, text) = c.err(back(doc! { "w": 4 })).await;
+        assert!(text.contains("Not enough data-bearing nodes"), "{text}");
+        let gone = set.secondaries().await[0];
+        set.stop(gone).await;
+        let (_, text) = c.err(back(doc! { "w": 3, "wtimeout": 300 })).await;
+        assert!(text.contains("waiting for replication timed out"), "{text}");
+        assert_eq!(keys(&mut c, "c").await, (0..100).collect::<Vec<i64>>());
+        // Two have it, and who does not want anybody to wait is not asked how long.
+        c.ok(back(doc! { "w": 2 })).await;
+        let mut away = move_by_router("s0");
+        away.push("writeConcern", doc! { "w": 3, "wtimeout": 300 });
+        c.ok(away).await;
+        assert_eq!(keys(&mut c, "c").await, (0..100).collect::<Vec<i64>>());
+        let chunk = doc! { "moveChunk": "test.c", "to": "s1", "find": { "k": 40 }, "writeConcern": { "w": 2 }, "$db": "admin" };
+        let refused = (12, "Cannot specify write concern when secondaryThrottle is not set".to_owned());
+        assert_eq!(c.err(chunk).await, refused);
+        set.restart(gone).await;
+        cluster.shut_down().await;
+        set.shut_down().await;
+    });
+}

@@ -17,6 +17,9 @@ impl Registered {
     /// Where it says of no collection what nobody could route without.
     pub(super) fn parse(doc: DocBuf) -> Result<Registered> {
         let ns = text(&doc, "_id").to_owned();
+        if !ns.split_once('.').is_some_and(|(db, coll)| !db.is_empty() && !coll.is_empty()) {
+            return Err(Error::bad_value(format!("config.collections has what is no collection's: {doc}")));
+        }
         let key = ShardKey::parse(doc.get("key").and_then(|v| v.as_doc()).unwrap_or(RawDoc::empty()));
         let key =
             key.map_err(|e| Error::new(e.code, format!("{ns} in config.collections: {}", e.message)))?;
@@ -69,6 +72,14 @@ mod tests {
         for bad in [r#"{"_id": "db.x", "key": {"k": 1}}"#, r#"{"_id": "db.x", "key": {"k": -1}}"#] {
             let e = Registered::parse(doc(bad)).unwrap_err();
             assert!(e.message.starts_with("db.x in config.collections"), "{}", e.message);
+        }
+        for bad in [r#"{"_id": 7}"#, r#"{"_id": "db"}"#, r#"{"_id": "db."}"#] {
+            let e = Registered::parse(doc(bad)).unwrap_err();
+            assert!(
+                e.message.starts_with("config.collections has what is no collection's: { _id: "),
+                "{}",
+                e.message
+            );
         }
     }
 }

@@ -24,6 +24,7 @@ use pando_workflows::migration::Migration;
 use pando_workflows::move_primary as steps;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Nobody else fetches anything of these donations.
@@ -108,6 +109,21 @@ impl Ddl<'_> {
                 break;
             }
         }
+        // What cannot be made there yet is told when nobody writes any more.
+        let (collections, _) = self.collections_to_move(the_move.db).await?;
+        let _ = self.define_new_indexes(the_move, &collections).await;
+        Ok(())
+    }
+    /// Indexes that were made here since the other shard was told of their collections.
+    async fn define_new_indexes(&self, the_move: &Move<'_>, collections: &[Arc<Collection>]) -> Result<()> {
+        for moving in self.sharding.moving_databases.of(the_move.db) {
+            let Some(coll) = collections.iter().find(|coll| coll.uuid == moving.here) else { continue };
+            let now = coll.ready_indexes().len();
+            if now != moving.indexes.load(Relaxed) {
+                self.define_there(the_move, coll, moving.there).await?;
+                moving.indexes.store(now, Relaxed);
+            }
+        }
         Ok(())
     }
     /// Nobody writes any more who goes by the version of the database.
@@ -142,6 +158,7 @@ impl Ddl<'_> {
                 false => self.drop_there(the_move, &moving.ns).await?,
             }
         }
+        self.define_new_indexes(the_move, &collections).await?;
         self.seal(the_move, &collections).await
     }
     /// The end of each command to the other shard.
@@ -228,6 +245,7 @@ impl Ddl<'_> {
             there,
             donation,
             is_copied: !coll.is_capped(),
+            indexes: AtomicUsize::new(coll.ready_indexes().len()),
             turns: Turns::default(),
         };
         Ok(self.sharding.moving_databases.add(moving))

@@ -138,6 +138,9 @@ impl Ddl<'_> {
             return Err(Error::new(ErrorCode::NamespaceExists, text));
         }
         let there = sharded.or_else(|| definitions.collection(to).map(|c| c.uuid));
+        if there.is_some() && wanted.drop_target() != Dropped::Anything(false) {
+            names::check_droppable(to, true, false)?;
+        }
         match wanted.drop_target() {
             Dropped::Anything(true) => Ok(()),
             Dropped::Anything(false) if there.is_none() => Ok(()),
@@ -211,7 +214,7 @@ impl Ddl<'_> {
         let uuid = uuid_at(body, "collectionUUID");
         let is_it = self.server.access.definitions().collection(from).is_some_and(|c| Some(c.uuid) == uuid);
         match is_it {
-            true => self.drop_as_told(from).await,
+            true => self.dropped(from, self.server.access.drop_copied(self.ctx, from).await),
             false => Ok(()),
         }
     }

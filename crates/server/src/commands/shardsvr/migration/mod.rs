@@ -26,6 +26,7 @@ mod range;
 mod receive;
 mod recipient_steps;
 mod size;
+mod throttle;
 
 pub(in crate::commands) use give::{changes, documents, histories};
 pub(in crate::commands) use is_over::run as is_over;

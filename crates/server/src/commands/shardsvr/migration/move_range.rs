@@ -1,4 +1,4 @@
-//! `_shardsvrMoveRange {<ns>, toShard, [min], [max], maxChunkSizeBytes, [forceJumbo]}`: a range of this shard's moves to another one
+//! `_shardsvrMoveRange {<ns>, toShard, [min], [max], maxChunkSizeBytes, [forceJumbo], [secondaryThrottle]}`: a range of this shard's moves to another one
 //! (SH-MIG-1). Without `max` it is as much of the chunk, from `min` on, as may move at once; without `min` as much of it below `max`.
 
 use super::changelog::Changelog;
@@ -20,13 +20,15 @@ struct Asked {
     max_bytes: u64,
     force: ForceJumbo,
     waits_for_delete: bool,
+    /// The write concern that the recipient's copies wait for; empty: as it sees fit.
+    throttle: Option<DocBuf>,
 }
 
 impl Asked {
     fn parse(req: &Request<'_>) -> Result<Asked> {
-        let bound = |name: &str| match req.body.get(name) {
+        let object = |name: &str| match req.body.get(name) {
             None => Ok(None),
-            Some(Value::Document(bound)) => Ok(Some(bound.to_buf())),
+            Some(Value::Document(doc)) => Ok(Some(doc.to_buf())),
             Some(v) => Err(wrong_type(req.name, name, &v, &["object"])),
         };
         let to = req.body.get("toShard").and_then(|v| v.as_str().map(str::to_owned));
@@ -37,11 +39,12 @@ impl Asked {
         Ok(Asked {
             ns: Namespace::parse(req.first_str(req.name)?)?,
             to: to.ok_or_else(|| missing(req.name, "toShard"))?,
-            min: bound("min")?,
-            max: bound("max")?,
+            min: object("min")?,
+            max: object("max")?,
             max_bytes: max_bytes.max(0).cast_unsigned(),
             force: ForceJumbo::parse(req.name, req.body)?,
             waits_for_delete: req.body.get("waitForDelete").is_some_and(|v| v.is_truthy()),
+            throttle: object("secondaryThrottle")?,
         })
     }
     /// The range from its first key to where it ends. What is not said is found out.
@@ -78,6 +81,7 @@ impl Asked {
             d.i64("maxChunkSizeBytes", self.max_bytes.cast_signed());
             d.bool("openEnded", self.max.is_none()).bool("openStart", self.min.is_none());
             self.force.append(d);
+            self.throttle.iter().for_each(|concern| _ = d.raw_doc("secondaryThrottle", concern));
         });
         b.finish()
     }

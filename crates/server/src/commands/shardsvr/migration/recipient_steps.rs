@@ -1,6 +1,6 @@
 //! What a recipient's node does for a migration (`pando_workflows::receive_range`).
 
-use super::{Ddl, range};
+use super::{Ddl, range, throttle};
 use pando_access::Uninterrupted;
 use pando_base::{Error, ErrorCode, Result, limits};
 use pando_bson::keystring::KeyBuilder;
@@ -181,6 +181,7 @@ pub(super) async fn copy(ddl: &Ddl<'_>, migration: &Migration, body: &RawDoc) ->
         let number = receptions.copied(migration.id, asking.receiver)? + 1;
         let docs = documents(&asking.turn("_migrateClone", number).await?, "objects");
         asking.put(&docs, &[]).await?;
+        throttle::wait(ddl, body).await?;
         receptions.has_copied(migration.id, number, &docs);
         ddl.sharding.statistics.docs_received.add(docs.len() as u64);
         ddl.sharding.statistics.bytes_received.add(docs.iter().map(|d| d.byte_len() as u64).sum());
