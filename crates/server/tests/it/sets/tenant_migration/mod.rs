@@ -62,10 +62,11 @@ impl Two {
             .await;
         two
     }
-    /// Documents that may be forgotten go at once.
+    /// Documents that may be forgotten go at once, and a busy machine is given the time it needs.
     async fn forgets_soon(&self, i: usize) {
         let mut c = self.set.connect(i).await;
         c.admin(doc! { "setParameter": 1, "tenantMigrationGarbageCollectionDelayMS": 200 }).await;
+        c.admin(doc! { "setParameter": 1, "tenantMigrationBlockingStateTimeoutMS": 60_000 }).await;
     }
     pub(super) async fn restart(&mut self, i: usize) {
         self.set.restart(i).await;
