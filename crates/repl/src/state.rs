@@ -55,6 +55,8 @@ pub struct Repl {
     /// The only member of its set: what its own disk holds is on a majority.
     alone: AtomicBool,
     term: AtomicI64,
+    /// This member has what its set had when it started; asked for in a set of many tenants only.
+    up_to_date: AtomicBool,
     changed: Notify,
 }
 
@@ -78,6 +80,7 @@ impl Repl {
             writable: AtomicBool::new(false),
             alone: AtomicBool::new(false),
             term: AtomicI64::new(-1),
+            up_to_date: AtomicBool::new(false),
             changed: Notify::new(),
         }
     }
@@ -134,6 +137,20 @@ impl Repl {
     pub fn is_alone(&self) -> bool {
         self.alone.load(Relaxed)
     }
+    /// Whether tenants may be read here: this member has heard of what became of them while it was away.
+    #[inline]
+    pub fn is_up_to_date(&self) -> bool {
+        self.up_to_date.load(Relaxed)
+    }
+    pub async fn up_to_date(&self) {
+        loop {
+            let seen = self.changed.version();
+            if self.is_up_to_date() {
+                return;
+            }
+            self.changed.changed(seen).await;
+        }
+    }
     /// The current term; -1 on a standalone node and before the first configuration.
     #[inline]
     pub fn term(&self) -> Term {
@@ -176,6 +193,7 @@ impl Repl {
             self.writable.store(s.writable, Relaxed);
             self.alone.store(s.writable && s.config.as_ref().is_some_and(|c| c.members.len() == 1), Relaxed);
             self.term.store(s.term, Relaxed);
+            self.up_to_date.store(core.is_up_to_date(), Relaxed);
         }
         self.changed.bump();
     }

@@ -16,6 +16,7 @@ use crate::params::Params;
 use crate::recipient::Leaving;
 use crate::sources_aside::SourcesAside;
 use crate::timer::{Timer, Timers};
+use crate::up_to_date::UpToDate;
 use crate::waiters::Waiters;
 use pando_base::{Millis, OpTime, Term};
 use std::collections::{BTreeMap, VecDeque};
@@ -133,6 +134,7 @@ pub struct Core {
     /// Initiated the set in this life; stands as soon as a majority has the configuration.
     pub(crate) initiator: bool,
     pub(crate) gathering: Gathering,
+    pub(crate) up_to_date: UpToDate,
 }
 
 impl Core {
@@ -140,6 +142,7 @@ impl Core {
     pub fn new(boot: Boot) -> Core {
         let mut core = Core {
             name_is_given: boot.set_name.is_some(),
+            up_to_date: UpToDate::at_start(boot.set_name.is_some()),
             set_name: boot.set_name.unwrap_or_default(),
             params: boot.params,
             now: 0,

@@ -198,6 +198,7 @@ impl Core {
         self.recompute_primary();
         if self.primary == Some(from) && reply.term == self.term {
             self.on_primary_alive(out);
+            self.hear_of_primary(&reply.positions);
             if before != self.primary && self.sync_source.is_none() && self.wants_to_fetch() {
                 out.push(Action::ChangeSyncSource { reason: "there is a new primary" });
             }

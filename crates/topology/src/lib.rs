@@ -48,7 +48,7 @@
 //!
 //! One rule, one file: [`heartbeat`], [`election`], [`vote`], [`takeover`], [`catch_up`], [`fast_failover`],
 //! [`liveness`], [`step_down`], [`commit_point`], [`update_position`], [`write_concern`], [`sync_source`],
-//! [`commit_quorum`], [`sync_source_change`], [`reconfig`], [`split`], [`recipient`], [`maintenance`], [`credible`], [`check`].
+//! [`commit_quorum`], [`sync_source_change`], [`reconfig`], [`split`], [`recipient`], [`maintenance`], `up_to_date`, [`credible`], [`check`].
 //!
 //! What the rules remember is plain data in files that know no rule: `timer`, `candidacy`, `election_record`, `early_signs`,
 //! `office`, `config_change`, `waiters`, `sources_aside`. `core` puts it together, `step` hands each event to its rule.
@@ -93,6 +93,7 @@ pub mod sync_source_change;
 pub mod takeover;
 pub mod timer;
 mod too_stale;
+mod up_to_date;
 pub mod update_position;
 pub mod vote;
 mod waiters;

@@ -128,6 +128,12 @@ pub enum Mutant {
     SplitOutlivesNextConfig,
     /// A member whose process was told its set's name leaves, too.
     LeaveGivenName,
+    /// A member that has just started shows tenants before it has heard of a primary.
+    TenantsShownUnheard,
+    /// A member that has just started shows tenants as soon as it has heard of a primary, however far it is.
+    TenantsShownBehind,
+    /// A member that hears of no primary never shows tenants.
+    TenantsHiddenForEver,
     /// An arbiter counts for a commit quorum.
     QuorumCountsArbiters,
     /// A member without a vote counts among the voting members of a commit quorum.
@@ -216,6 +222,9 @@ impl Mutant {
         Mutant::TakeFromOtherSet,
         Mutant::SplitOutlivesNextConfig,
         Mutant::LeaveGivenName,
+        Mutant::TenantsShownUnheard,
+        Mutant::TenantsShownBehind,
+        Mutant::TenantsHiddenForEver,
         Mutant::QuorumCountsArbiters,
         Mutant::QuorumCountsNonVoters,
         Mutant::BuildVoteBeforeReady,

@@ -24,6 +24,7 @@ impl Core {
         while let Some(timer) = self.timers.next_due(self.now) {
             self.fire(timer, out);
         }
+        self.look_at_debt(out);
         self.tell_state(out);
         self.look_at_offices(out);
         self.check();
@@ -34,6 +35,7 @@ impl Core {
         if self.config.is_some() {
             self.schedule_all_heartbeats();
             self.schedule_election();
+            self.await_a_primary();
             self.stand_if_alone(out);
         }
     }
@@ -144,6 +146,7 @@ impl Core {
             Timer::StepDownPeriod => self.on_step_down_period_over(out),
             Timer::KeepAlive => self.send_positions(out),
             Timer::Quorum => self.on_quorum_overdue(out),
+            Timer::UpToDate => self.on_no_primary_in_time(out),
         }
     }
 

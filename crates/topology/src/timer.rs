@@ -33,6 +33,8 @@ pub enum Timer {
     KeepAlive,
     /// A reconfiguration's quorum check has waited long enough.
     Quorum,
+    /// No primary has told a member of many tenants what it owes.
+    UpToDate,
 }
 
 /// When each timer that runs is due.

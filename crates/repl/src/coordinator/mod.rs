@@ -242,7 +242,9 @@ impl Coordinator {
                 // The driver may have to start or stop following.
                 return Some(Action::State(change));
             }
-            Action::TopologyVersion(_) | Action::Term(_) => self.repl.show_core(&inner.core),
+            Action::TopologyVersion(_) | Action::Term(_) | Action::UpToDate => {
+                self.repl.show_core(&inner.core)
+            }
             Action::Config { .. } => {
                 self.repl.show_core(&inner.core);
                 return Some(action);

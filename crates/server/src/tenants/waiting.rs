@@ -2,11 +2,12 @@
 
 use super::Tenants;
 use crate::change_stream::history_lost;
-use pando_base::{Error, ErrorCode, Result, TenantId, Timestamp};
+use pando_base::{Error, ErrorCode, Result, TenantId, Timestamp, limits};
 use pando_command::{Flags, OpCtx, ReadLevel, Request};
 use pando_env::BoxFuture;
 use pando_query::change_stream::{Spec, Start};
 use pando_tenants::{Decision, Reading, blockers};
+use std::time::Duration;
 
 /// Commands that look at a tenant's data. What has read already may be read to its end.
 fn looks_at_data(name: &str, flags: Flags) -> bool {
@@ -31,7 +32,8 @@ impl Tenants {
     ) -> Option<BoxFuture<'a, Result<()>>> {
         let tenant = TenantId::of(&ctx.db)?;
         ctx.note_tenants(self.blockers.version());
-        if !self.blockers.any() {
+        let behind = !self.member.is_up_to_date() && flags.any(Flags::READ);
+        if !self.blockers.any() && !behind {
             return None;
         }
         // Members copy the data of all tenants.
@@ -51,6 +53,9 @@ impl Tenants {
             Start::After(token) => Some(token.time),
         });
         Some(Box::pin(async move {
+            if behind {
+                self.await_up_to_date(ctx).await?;
+            }
             loop {
                 let seen = self.blockers.version();
                 match self.blockers.read(&ctx.db, at) {
@@ -69,6 +74,15 @@ impl Tenants {
                 }
             }
         }))
+    }
+    /// A member that has just started has not heard of what was decided while it was away.
+    async fn await_up_to_date(&self, ctx: &OpCtx) -> Result<()> {
+        let limit = Duration::from_millis(limits::TENANT_READS_AWAIT_SET_MS);
+        let in_time = ctx.env().timeout(limit, self.member.up_to_date());
+        ctx.interruptible(in_time).await?.ok_or_else(|| {
+            let text = "this member does not have yet what its set had when it started";
+            Error::new(ErrorCode::NotPrimaryOrSecondary, text)
+        })
     }
     /// A set that a tenant has come to has none of its history.
     fn check_times(&self, db: &str, history: Option<Timestamp>, from: Option<Timestamp>) -> Result<()> {

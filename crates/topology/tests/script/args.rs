@@ -77,6 +77,7 @@ pub fn timer(name: &str) -> Timer {
         "takeover" => Timer::CatchUpTakeover,
         "fast" => Timer::FastElection,
         "wholestart" => Timer::WholeStart,
+        "uptodate" => Timer::UpToDate,
         "votes" => Timer::Votes,
         "liveness" => Timer::Liveness,
         "catchup" => Timer::CatchUp,

@@ -102,6 +102,7 @@ fn action_on_self(action: &Action) -> Option<String> {
         Action::CatchUp { term } => format!("catch up in term {term}"),
         Action::Drain { term } => format!("drain in term {term}"),
         Action::DrainToLeave { .. } => "drain to leave".to_owned(),
+        Action::UpToDate => "tenants may be read".to_owned(),
         Action::JoinedRecipientSet => "left for a set of its own".to_owned(),
         Action::BecomeWritable { term } => format!("write the first entry of term {term}"),
         Action::TakeStateLock { .. } => "take the state lock".to_owned(),

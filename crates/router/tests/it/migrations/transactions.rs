@@ -72,7 +72,7 @@ fn transactions_that_write_into_a_range_that_moves_are_there_behind_it_once() {
             }));
         }
         while writers.iter().any(|w| !w.is_finished()) {
-            let (from, to) = if moved.load(Relaxed) % 2 == 0 { (0, "s1") } else { (1, "s0") };
+            let (from, to) = if moved.load(Relaxed).is_multiple_of(2) { (0, "s1") } else { (1, "s0") };
             cluster.shard(from).await.ok(move_range("c", to, 10, 90)).await;
             moved.fetch_add(1, Relaxed);
             // A transaction that began before a range moved cannot go on behind it: some have to fit in between.

@@ -88,3 +88,72 @@ fn a_member_that_is_added_learns_it_from_whoever_names_it() {
         set.shut_down().await;
     });
 }
+
+/// Two of three are gone, and the third one has started without what a majority wrote while it was away.
+async fn back_alone(election_timeout: i32) -> (Set, usize, [usize; 2]) {
+    let mut set = Set::started_with(3, nameless).await;
+    let mut config = set.config(&[doc! {}, doc! {}, doc! {}]);
+    config.set("_id", "learnt");
+    config.set("settings", doc! { "electionTimeoutMillis": election_timeout });
+    set.connect(0).await.admin(doc! { "replSetInitiate": config }).await;
+    set.settled().await;
+    let p = set.primary().await;
+    let late = (p + 1) % 3;
+    let others = [p, (p + 2) % 3];
+    let written = |n: i32, w: Bson| {
+        let mut update = doc! { "update": "c", "$db": "t1_db" };
+        let change = doc! { "q": doc! { "_id": 1 }, "u": doc! { "$set": doc! { "n": n } }, "upsert": true };
+        update.push("updates", vec![Bson::from(change)]);
+        update.push("writeConcern", doc! { "w": w });
+        update
+    };
+    let mut c = set.connect(p).await;
+    c.ok(written(1, 3.into())).await;
+    set.kill(late).await;
+    c.ok(written(2, "majority".into())).await;
+    for i in others {
+        set.kill(i).await;
+    }
+    set.restart(late).await;
+    (set, late, others)
+}
+fn weakest_read(max_ms: i32) -> Document {
+    doc! { "find": "c", "$db": "t1_db", "$readPreference": doc! { "mode": "nearest" }, "maxTimeMS": max_ms }
+}
+fn n_of(reply: &Document) -> Option<i64> {
+    let batch = at(reply, "cursor.firstBatch").and_then(Bson::as_array)?;
+    batch.first()?.as_doc()?.get("n")?.as_i64()
+}
+
+#[test]
+fn a_member_that_was_away_shows_tenants_once_it_has_what_its_set_had() {
+    run(async {
+        let (mut set, late, others) = back_alone(60_000).await;
+        let mut c = set.connect(late).await;
+        assert!(is(&set.hello(late).await, "secondary"));
+        assert_eq!(code(&c.run(weakest_read(300)).await), 50);
+        // What is no tenant's is read as everywhere.
+        c.ok(doc! { "find": "c", "$db": "local", "$readPreference": doc! { "mode": "nearest" } }).await;
+        for i in others {
+            set.restart(i).await;
+        }
+        let first = loop {
+            let reply = c.run(weakest_read(5_000)).await;
+            if code(&reply) != 50 {
+                break reply;
+            }
+        };
+        assert_eq!(n_of(&first), Some(2), "{first:?}");
+        set.shut_down().await;
+    });
+}
+
+#[test]
+fn a_member_that_hears_of_no_primary_reads_what_it_has() {
+    run(async {
+        let (set, late, _) = back_alone(1_000).await;
+        let read = set.connect(late).await.run(weakest_read(20_000)).await;
+        assert_eq!(n_of(&read), Some(1), "{read:?}");
+        set.shut_down().await;
+    });
+}
