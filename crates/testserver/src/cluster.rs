@@ -1,6 +1,6 @@
 //! A sharded cluster in this process: a config server, shards of one member, routers.
 
-use crate::{Client, Running, Set, World, pause};
+use crate::{Client, Running, Set, World, pause, spawn};
 use pando_audit::AuditLog;
 use pando_auth::{ClusterAuth, ClusterAuthMode, ClusterKeys, Keyfile};
 use pando_bson::{Document, doc};
@@ -68,6 +68,29 @@ async fn abandon(running: Running) {
     while std::net::TcpListener::bind(("127.0.0.1", port)).is_err() {
         pause(10).await;
     }
+}
+
+async fn start_router(
+    configdb: ConfigDb,
+    key: Option<&'static str>,
+    change: impl FnOnce(&mut pando_router::Config),
+) -> RunningRouter {
+    let world = World::new();
+    let env = world.env();
+    let bound = listener::bind(&env, &["127.0.0.1".to_owned()], 0, None).await.expect("a free port");
+    let port = bound.port();
+    let params = Params::new();
+    params.set_at_startup("enableTestCommands", "1").expect("a known parameter");
+    let mut config = pando_router::Config::new(configdb, port);
+    if let Some(key) = key {
+        (config.asks_for_logins, config.cluster_auth) = (true, keys(key));
+    }
+    change(&mut config);
+    let router = Router::start(env, config, params).await.expect("the router starts");
+    let stop = Stop::new();
+    let service = Service::new(router.clone(), |router: &Router| &router.registry);
+    bound.serve(&service, Admission::bounded(1000), &stop);
+    RunningRouter { world, router, port, stop }
 }
 
 impl Cluster {
@@ -147,25 +170,24 @@ impl Cluster {
         let host = format!("rs/{}", hosts.join(","));
         self.router(0).await.ok(doc! { "addShard": host, "$db": "admin" }).await;
     }
-    async fn start_router(&self, change: impl FnOnce(&mut pando_router::Config)) -> RunningRouter {
-        let world = World::new();
-        let env = world.env();
-        let bound = listener::bind(&env, &["127.0.0.1".to_owned()], 0, None).await.expect("a free port");
-        let port = bound.port();
+    /// What routers are told of the config servers, as long as those are where they are now.
+    fn configdb(&self) -> ConfigDb {
         let own = || format!("c/127.0.0.1:{}", self.config_port());
-        let configdb = ConfigDb::parse(&self.configdb.clone().unwrap_or_else(own)).expect("a set");
-        let params = Params::new();
-        params.set_at_startup("enableTestCommands", "1").expect("a known parameter");
-        let mut config = pando_router::Config::new(configdb, port);
-        if let Some(key) = self.key {
-            (config.asks_for_logins, config.cluster_auth) = (true, keys(key));
-        }
-        change(&mut config);
-        let router = Router::start(env, config, params).await.expect("the router starts");
-        let stop = Stop::new();
-        let service = Service::new(router.clone(), |router: &Router| &router.registry);
-        bound.serve(&service, Admission::bounded(1000), &stop);
-        RunningRouter { world, router, port, stop }
+        ConfigDb::parse(&self.configdb.clone().unwrap_or_else(own)).expect("a set")
+    }
+    async fn start_router(&self, change: impl FnOnce(&mut pando_router::Config)) -> RunningRouter {
+        start_router(self.configdb(), self.key, change).await
+    }
+    /// One more router, which begins while there is no config server; that comes while it waits. Its number.
+    pub async fn add_router_before_config_server(&mut self) -> usize {
+        let (configdb, key) = (self.configdb(), self.key);
+        let port = self.lose_config_server().await;
+        let starting = spawn(start_router(configdb, key, |_| {}));
+        pause(300).await;
+        assert!(!starting.is_finished(), "a router without config servers");
+        self.find_config_server(port).await;
+        self.routers.push(starting.await.expect("the router starts"));
+        self.routers.len() - 1
     }
     /// One more router, which knows nothing; its number.
     pub async fn add_router(&mut self) -> usize {

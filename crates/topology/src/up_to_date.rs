@@ -40,6 +40,7 @@ impl Core {
         self.up_to_date == UpToDate::Yes
     }
 
+    /// From now on a primary has an election timeout to be heard of.
     pub(crate) fn await_a_primary(&mut self) {
         if !self.is_up_to_date() {
             self.timers.set(Timer::UpToDate, self.now + self.election_timeout_ms());
@@ -49,6 +50,7 @@ impl Core {
         if self.up_to_date == UpToDate::Unheard {
             self.up_to_date = UpToDate::Owes(theirs.applied.op);
         }
+        self.await_a_primary();
     }
     /// Something was heard, applied, or this node's office is another one.
     pub(crate) fn look_at_debt(&mut self, out: &mut Actions) {
@@ -62,12 +64,8 @@ impl Core {
         }
     }
     pub(crate) fn on_no_primary_in_time(&mut self, out: &mut Actions) {
-        if self.is_up_to_date() {
-            return;
-        }
-        match self.primary.filter(|_| !broken(Mutant::TenantsHiddenForEver)) {
-            None => self.end_debt(out),
-            Some(_) => self.await_a_primary(),
+        if !self.is_up_to_date() && !broken(Mutant::TenantsHiddenForEver) {
+            self.end_debt(out);
         }
     }
     fn end_debt(&mut self, out: &mut Actions) {

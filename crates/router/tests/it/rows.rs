@@ -210,6 +210,22 @@ fn a_router_that_begins_from_nothing_goes_on_where_another_one_was() {
     });
 }
 
+/// SYS-216.
+#[test]
+fn a_router_that_begins_before_its_config_servers_serves_once_they_are_there() {
+    run(async {
+        let mut cluster = Cluster::of(1, 1).await;
+        let mut c = cluster.router(0).await;
+        admin(&mut c, doc! { "shardCollection": "test.c", "key": doc! { "_id": 1 } }).await;
+        c.ok(doc! { "insert": "c", "documents": [doc! { "_id": 1 }] }).await;
+        let next = cluster.add_router_before_config_server().await;
+        let mut c = cluster.router(next).await;
+        assert_eq!(c.all(doc! { "find": "c" }).await.len(), 1);
+        c.ok(doc! { "insert": "c", "documents": [doc! { "_id": 2 }] }).await;
+        cluster.shut_down().await;
+    });
+}
+
 /// SYS-196, SYS-217.
 #[test]
 fn config_servers_hold_nothing_in_parts_and_a_shard_belongs_to_one_cluster() {
