@@ -1,7 +1,9 @@
 //! What is committed is never rolled back (INV-2): no member begins to roll an entry back that somebody has called committed.
 //!
 //! What others commit while this member rolls back is theirs, if enough of them hold it: its own copy was not needed, and
-//! comes back with the branch that won.
+//! comes back with the branch that won. So is what others committed in a later term, by an entry of that term which this member never
+//! had: an entry of an older term is committed by those that hold the later one, and a member that has only the older one may still follow
+//! a branch of a term in between, of a primary that is cut off with it.
 
 use super::{Invariant, Problems};
 use crate::set::committed::Entry;
@@ -38,10 +40,14 @@ impl Invariant for Rule {
             // Whoever was never seen to roll back is judged by what is known now.
             // Whoever was never seen to roll back began after the look before, as one that is first seen now.
             let known = self.begun.get(who).copied().unwrap_or(self.newest);
+            // What committed an entry is of the term that committed it.
+            let newest = lost.iter().map(|e| e.at.t).max().unwrap_or(-1);
+            let counted = |e: &Entry| look.committed.chain.get(&e.at.ts).is_none_or(|p| p.in_term <= newest);
             let mut committed = lost
                 .iter()
                 .filter(|e| !matches!(why, Loss::Crash | Loss::CrashInRollback) && look.committed.holds(e));
-            let needed = |e: &&Entry| e.at.ts <= known.ts || !is_on_a_majority_without(look, *who, e);
+            let needed =
+                |e: &&Entry| (e.at.ts <= known.ts && counted(e)) || !is_on_a_majority_without(look, *who, e);
             if let Some(e) = committed.find(needed) {
                 problems.push(format!("member {who} rolled {} back, which is committed", e.at));
             }
@@ -98,6 +104,10 @@ mod tests {
     /// Members 0 and 1 hold `holders` of them the second entry, member 2 loses it between two looks; `before` and `now`
     /// are what was committed at each.
     fn told(holders: usize, before: u32, now: u32) -> bool {
+        told_in(1, holders, before, now)
+    }
+    /// The same of what was committed in that term; all entries are of the first one.
+    fn told_in(in_term: i64, holders: usize, before: u32, now: u32) -> bool {
         let members = [Some(member()), Some(member()), Some(member())];
         let logs = [holders > 0, holders > 1, false].map(|holds| {
             let mut log = Log::default();
@@ -105,7 +115,7 @@ mod tests {
             log
         });
         let up_to = |secs: u32| {
-            let promise = |s| (entry(s).at.ts, Promise { entry: entry(s), in_term: 1 });
+            let promise = |s| (entry(s).at.ts, Promise { entry: entry(s), in_term });
             Committed { chain: (1..=secs).map(promise).collect(), ..Committed::default() }
         };
         let (mut rule, mut problems) = (Rule::default(), Problems::default());
@@ -134,5 +144,11 @@ mod tests {
         assert!(!told(2, 1, 2), "others hold it, and have committed it since");
         assert!(told(1, 1, 2), "the copy that is gone was needed");
         assert!(!told(1, 1, 1), "it is not committed");
+    }
+
+    #[test]
+    fn what_a_later_term_has_committed_may_be_lost_by_whoever_has_nothing_of_that_term() {
+        assert!(!told_in(2, 2, 2, 2), "those that hold it have committed it without this member");
+        assert!(told_in(2, 1, 2, 2), "the copy that is gone was needed");
     }
 }
