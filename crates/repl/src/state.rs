@@ -55,7 +55,7 @@ pub struct Repl {
     /// The only member of its set: what its own disk holds is on a majority.
     alone: AtomicBool,
     term: AtomicI64,
-    /// This member has what its set had when it started; asked for in a set of many tenants only.
+    /// This member has what its set had when it started or rolled back; asked for in a set of many tenants only.
     up_to_date: AtomicBool,
     changed: Notify,
 }

@@ -111,8 +111,8 @@ pub enum Action {
     },
     /// This node has left for a set of its own: what is known of the commit point and of members' positions is the old set's.
     JoinedRecipientSet,
-    /// This node has what its set had when it started: tenants may be read here ([`crate::up_to_date`]).
-    UpToDate,
+    /// Whether this node has what its set had when it started, or rolled back: tenants may be read here ([`crate::up_to_date`]).
+    UpToDate(bool),
     /// Under the exclusive state lock: set the term of new entries, write the "new primary" entry, answer
     /// [`crate::Event::FirstEntry`].
     BecomeWritable {

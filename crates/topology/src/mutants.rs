@@ -132,6 +132,8 @@ pub enum Mutant {
     TenantsShownUnheard,
     /// A member that has just started shows tenants as soon as it has heard of a primary, however far it is.
     TenantsShownBehind,
+    /// A member that has rolled back shows tenants as they were when its branch began.
+    TenantsShownRolledBack,
     /// A member that hears of no primary never shows tenants.
     TenantsHiddenForEver,
     /// An arbiter counts for a commit quorum.
@@ -224,6 +226,7 @@ impl Mutant {
         Mutant::LeaveGivenName,
         Mutant::TenantsShownUnheard,
         Mutant::TenantsShownBehind,
+        Mutant::TenantsShownRolledBack,
         Mutant::TenantsHiddenForEver,
         Mutant::QuorumCountsArbiters,
         Mutant::QuorumCountsNonVoters,

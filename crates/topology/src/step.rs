@@ -54,6 +54,7 @@ impl Core {
                     self.me = positions;
                 }
                 self.aside.forget_useless();
+                self.on_rewound(out);
                 self.on_positions_changed(out);
             }
             Event::Emptied { promised } => {

@@ -1,13 +1,14 @@
-//! Whether a member, behind a start of its process, has what its set had (ours; only in a set of many tenants).
+//! Whether a member, behind a start of its process or a rollback, has what its set had (ours; only in a set of many tenants).
 //!
 //! A set of many tenants gives some of them away while its members come and go. Whoever was away over the decision has not heard of it:
 //! for as long as it takes to find a sync source it would show, to reads with the weakest concern, tenants that are elsewhere and have gone
-//! on there. So it lets them wait:
+//! on there. Whoever has rolled back is as far behind as it was when its branch began. So they let them wait:
 //!
 //! ```text
-//!   started ──► a primary answers a heartbeat: this member owes what that one has applied
+//!   started, or rolled back
+//!          ──► a primary answers a heartbeat: this member owes what that one has applied
 //!                 └► applied as much ─────────────────────────┐
-//!          ──► this member is the primary ────────────────────┼──► up to date, until the process ends
+//!          ──► this member is the primary ────────────────────┼──► up to date, until the next rollback
 //!          ──► no primary for an election timeout ────────────┘
 //! ```
 //! A member that nobody tells anything reads what it has, as everywhere: who has lost the other members gets at the data.
@@ -21,7 +22,7 @@ use pando_base::OpTime;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum UpToDate {
-    /// No primary was heard of in this life of the process.
+    /// No primary was heard of since.
     Unheard,
     /// What the first primary that was heard of had.
     Owes(OpTime),
@@ -40,6 +41,20 @@ impl Core {
         self.up_to_date == UpToDate::Yes
     }
 
+    /// What was undone may have been the newest that this member had of its set: the primary tells, and is asked at once.
+    pub(crate) fn on_rewound(&mut self, out: &mut Actions) {
+        if self.name_is_given || broken(Mutant::TenantsShownRolledBack) {
+            return;
+        }
+        self.up_to_date = UpToDate::Unheard;
+        self.await_a_primary();
+        if let Some(id) =
+            self.primary.filter(|id| self.members.get(id).is_some_and(|m| m.in_flight.is_none()))
+        {
+            self.timers.set(Timer::Heartbeat(id), self.now);
+        }
+        out.push(Action::UpToDate(false));
+    }
     /// From now on a primary has an election timeout to be heard of.
     pub(crate) fn await_a_primary(&mut self) {
         if !self.is_up_to_date() {
@@ -71,6 +86,6 @@ impl Core {
     fn end_debt(&mut self, out: &mut Actions) {
         self.timers.cancel(Timer::UpToDate);
         self.up_to_date = UpToDate::Yes;
-        out.push(Action::UpToDate);
+        out.push(Action::UpToDate(true));
     }
 }

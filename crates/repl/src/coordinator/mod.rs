@@ -242,7 +242,7 @@ impl Coordinator {
                 // The driver may have to start or stop following.
                 return Some(Action::State(change));
             }
-            Action::TopologyVersion(_) | Action::Term(_) | Action::UpToDate => {
+            Action::TopologyVersion(_) | Action::Term(_) | Action::UpToDate(_) => {
                 self.repl.show_core(&inner.core)
             }
             Action::Config { .. } => {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod another_kind;
 mod coll_mod;
 
 use pando_bson::{Bson, Document, doc};
