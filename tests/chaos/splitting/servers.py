@@ -19,6 +19,8 @@ DONOR, RECIPIENT, TAG = "donor", "recipient", "leaves"
 STAY, LEAVE = 3, 3
 ELECTION_MS = 3000
 READY_S = 60
+# A member that rolls back is over it by then; it answers this code meanwhile (NotPrimaryOrSecondary).
+ROLLBACK_S, NOT_READABLE = 10, 13436
 # What may be forgotten is gone then.
 GONE_MS = 500
 
@@ -75,13 +77,22 @@ class Server(failover.Member):
         except (OSError, ValueError) as e:
             return {"ok": 0, "network": True, "errmsg": f"{type(e).__name__}: {e}"}
 
+    def read(self, cmd, db="admin", timeout=5.0):
+        """The same of a read on whatever member this is: one that rolls back meanwhile is asked again."""
+        end = time.monotonic() + ROLLBACK_S
+        while True:
+            reply = self.ask({**cmd, "$readPreference": {"mode": "secondaryPreferred"}}, db, timeout)
+            if reply.get("code") != NOT_READABLE or time.monotonic() > end:
+                return reply
+            time.sleep(.05)
+
     def hello(self, timeout=1.0):
         return self.ask({"hello": 1}, timeout=timeout)
 
     def all(self, db, coll, find=None, timeout=20.0, **more):
         """All documents of a collection, on whatever member this is."""
-        cmd = {"find": coll, "filter": find or {}, "batchSize": 100_000, "$readPreference": {"mode": "secondaryPreferred"}, **more}
-        reply = self.ask(cmd, db, timeout)
+        cmd = {"find": coll, "filter": find or {}, "batchSize": 100_000, **more}
+        reply = self.read(cmd, db, timeout)
         if reply.get("ok") != 1:
             raise LookupError(f"{db}.{coll} on {self.name}: {reply.get('code')} {reply.get('errmsg')}")
         return reply["cursor"]["firstBatch"]

@@ -66,7 +66,7 @@ class Verdict:
     def blockers_tell_the_same(self):
         """On every member of the donor, as soon as it knows."""
         def told(m, tenant):
-            return m.ask({"find": "base", "$readPreference": {"mode": "secondaryPreferred"}}, users.db_of(tenant)).get("code", 0)
+            return m.read({"find": "base"}, users.db_of(tenant)).get("code", 0)
 
         for m in self.six.of[DONOR]:
             end, left = time.monotonic() + 10, [] if self.round.forgotten else self.moving
