@@ -151,3 +151,51 @@ fn a_change_stream_misses_nothing_of_a_shard_that_is_added_and_nothing_goes_to_o
         cluster.shut_down().await;
     });
 }
+
+/// A shard comes while a rename stands before one of its steps, and has asked all the others: nothing of it is missing there.
+#[test]
+fn a_shard_that_is_added_amid_a_rename_finds_everything_in_order() {
+    run(async {
+        let mut cluster = Cluster::of(2, 1).await;
+        let mut c = cluster.router(0).await;
+        c.ok(doc! { "enableSharding": "test", "primaryShard": "s0", "$db": "admin" }).await;
+        c.admin(doc! { "balancerStop": 1 }).await;
+        cluster.shard_collection("test.c", doc! { "k": 1 }).await;
+        let mut insert = doc! { "insert": "c" };
+        insert.push("documents", (0..10).map(|i| Bson::from(doc! { "k": i })).collect::<Vec<_>>());
+        c.ok(insert).await;
+        let mut hung = 0;
+        for (round, step) in [1, 3, 5, 7, 9, 11].into_iter().enumerate() {
+            let (from, to) = if round % 2 == 0 { ("c", "d") } else { ("d", "c") };
+            let mut primary = cluster.shard(0).await;
+            let mut hang = doc! { "configureFailPoint": STEP };
+            hang.push("mode", doc! { "skip": step });
+            primary.admin(hang).await;
+            let port = cluster.router_port(0);
+            let rename = doc! { "renameCollection": format!("test.{from}"), "to": format!("test.{to}"), "$db": "admin" };
+            let rename = spawn(async move { Client::connect(port).await.run(rename).await });
+            pause(200).await;
+            hung += usize::from(!rename.is_finished());
+            let new = cluster.start_shard(None).await;
+            let add = doc! { "addShard": cluster.shard_host(new), "$db": "admin" };
+            let add = spawn(async move { Client::connect(port).await.run(add).await });
+            pause(200).await;
+            primary.admin(doc! { "configureFailPoint": STEP, "mode": "off" }).await;
+            for reply in [rename.await.unwrap(), add.await.unwrap()] {
+                assert_eq!(reply.get("ok").and_then(Bson::as_f64), Some(1.0), "step {step}: {reply:?}");
+            }
+            let mut part = doc! { "moveRange": format!("test.{to}"), "toShard": format!("s{new}") };
+            part.push("min", doc! { "k": 5 });
+            let reply = c.admin(part).await;
+            assert_eq!(reply.get("ok").and_then(Bson::as_f64), Some(1.0), "step {step}: {reply:?}");
+            assert_eq!(keys(&mut c, to).await, (0..10).collect::<Vec<i64>>());
+            assert_eq!(keys(&mut cluster.shard(new).await, to).await, (5..10).collect::<Vec<i64>>());
+            assert_eq!(keys(&mut c, from).await, [0; 0]);
+            assert_eq!(sections(&mut cluster.shard(new).await).await, 0);
+            let check = doc! { "checkMetadataConsistency": 1, "cursor": {}, "$db": "test" };
+            assert_eq!(c.all(check).await, [], "step {step}");
+        }
+        assert!(hung > 3, "a rename of {hung} steps");
+        cluster.shut_down().await;
+    });
+}
