@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod caught_up;
 mod commands;
 mod definitions;
 mod histories;
