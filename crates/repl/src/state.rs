@@ -8,7 +8,10 @@ use pando_command::node::TopologyVersion;
 use pando_env::sync::Notify;
 use pando_topology::Core;
 pub use pando_topology::member::{MemberState, election_id};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Everything `hello` depends on; each visible change bumps `counter` (R-HELLO-2).
@@ -137,10 +140,10 @@ impl Repl {
     pub fn is_alone(&self) -> bool {
         self.alone.load(Relaxed)
     }
-    /// Whether tenants may be read here: this member has heard of what became of them while it was away.
+    /// Whether tenants may be read here: this member has heard of what became of them while it was away. Whoever sees this sees their blockers.
     #[inline]
     pub fn is_up_to_date(&self) -> bool {
-        self.up_to_date.load(Relaxed)
+        self.up_to_date.load(Acquire)
     }
     pub async fn up_to_date(&self) {
         loop {
@@ -193,7 +196,7 @@ impl Repl {
             self.writable.store(s.writable, Relaxed);
             self.alone.store(s.writable && s.config.as_ref().is_some_and(|c| c.members.len() == 1), Relaxed);
             self.term.store(s.term, Relaxed);
-            self.up_to_date.store(core.is_up_to_date(), Relaxed);
+            self.up_to_date.store(core.is_up_to_date(), Release);
         }
         self.changed.bump();
     }

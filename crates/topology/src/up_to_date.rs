@@ -11,7 +11,8 @@
 //!          ──► this member is the primary ────────────────────┼──► up to date, until the next rollback
 //!          ──► no primary for an election timeout ────────────┘
 //! ```
-//! A member that nobody tells anything reads what it has, as everywhere: who has lost the other members gets at the data.
+//! A member that nobody tells anything reads what it has, as everywhere: who has lost the other members gets at the data. So does one
+//! that is to lag behind (`secondaryDelaySecs`): whoever reads there wants what was.
 
 use crate::action::{Action, Actions};
 use crate::core::Core;
@@ -74,7 +75,8 @@ impl Core {
             UpToDate::Unheard => broken(Mutant::TenantsShownUnheard),
             UpToDate::Owes(at) => self.me.applied.op >= at || broken(Mutant::TenantsShownBehind),
         };
-        if paid || self.is_writable() {
+        let delayed = self.self_member().is_some_and(|m| m.secondary_delay_secs > 0);
+        if paid || self.is_writable() || delayed {
             self.end_debt(out);
         }
     }
