@@ -49,17 +49,9 @@ fn what_is_no_migration_is_refused_and_changes_nothing() {
         let mut elsewhere = two.start_command(3, "acme");
         elsewhere.remove("recipientConnectionString");
         elsewhere.push("recipientConnectionString", format!("rs/{}", other.host(0)));
-        two.client(DONOR).await.ok(elsewhere).await;
-        let aborted = || async {
-            let doc = two.state(DONOR, 3).await.unwrap();
-            (doc.get("state") == Some(&"aborted".into())).then_some(doc)
-        };
-        let mut doc = aborted().await;
-        while doc.is_none() {
-            pause(20).await;
-            doc = aborted().await;
-        }
-        assert_eq!(at(&doc.unwrap(), "abortReason.code"), Some(&115.into()));
+        let reply = two.until_decided(elsewhere).await;
+        assert_eq!(reply.get("state"), Some(&"aborted".into()), "{reply:?}");
+        assert_eq!(at(&reply, "abortReason.code"), Some(&115.into()), "{reply:?}");
         two.forget(3).await;
         two.moved(4, "acme").await;
         other.shut_down().await;
