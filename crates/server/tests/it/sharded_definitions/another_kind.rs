@@ -18,7 +18,7 @@ fn a_definition_of_another_kind_waits_for_the_one_that_the_next_primary_takes_up
         // The primary stands still amid the drop, and whoever comes next before the first step that it takes up.
         let first = b.set.primary().await;
         for i in 0..3 {
-            b.set.hang_at(i, if i == first { 3 } else { 0 }).await;
+            b.set.hang_at(i, if i == first { 6 } else { 0 }).await;
         }
         let before = b.set.entered(first);
         let drop = b.until_ok(doc! { "drop": "c", "$db": "test" });
@@ -26,6 +26,8 @@ fn a_definition_of_another_kind_waits_for_the_one_that_the_next_primary_takes_up
         // What it keeps is on a majority, and so known to whoever comes next.
         let kind = |left: &[Document]| {
             assert_eq!(left.len(), 1, "{left:?}");
+            // It has its locks: before that it has done nothing, and whoever comes may come first.
+            assert_eq!(left[0].get("phase").and_then(Bson::as_str), Some("drop"), "{left:?}");
             let id = left[0].get("_id").and_then(Bson::as_doc).cloned().unwrap();
             id.get("operationType").and_then(Bson::as_str).map(str::to_owned)
         };
