@@ -20,6 +20,8 @@ const LIMIT: Duration = Duration::from_secs(limits::SYNC_SOURCE_CALL_SECS_MAX);
 pub struct CommonPoint {
     pub at: Position,
     pub undone: Undone,
+    /// The source's newest entry.
+    pub theirs: OpTime,
 }
 
 /// What the two logs show.
@@ -35,6 +37,7 @@ pub async fn find(deps: &Deps, source: &str) -> Result<Found> {
     let mut theirs = Backward { deps, source, entries: VecDeque::new(), below: None, ended: false };
     let mut undone = Undone::default();
     let mut other = theirs.next().await?;
+    let newest_of_theirs = other.unwrap_or(OpTime::NULL);
     let (mut newest, mut reached) = (None, OpTime::NULL);
     let mut too_far = planted(Planted::RollbackTooFar);
     while let Some((_, bytes)) = mine.next()? {
@@ -51,7 +54,9 @@ pub async fn find(deps: &Deps, source: &str) -> Result<Found> {
                 undone.note(&e)?;
                 other = theirs.next().await?;
             }
-            Some(o) if o == at.op_time => return Ok(Found::At(Box::new(CommonPoint { at, undone }))),
+            Some(o) if o == at.op_time => {
+                return Ok(Found::At(Box::new(CommonPoint { at, undone, theirs: newest_of_theirs })));
+            }
             Some(_) => {
                 reached = at.op_time;
                 undone.note(&e)?;

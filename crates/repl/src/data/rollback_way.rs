@@ -1,7 +1,7 @@
 //! Which way back a member takes when its log has parted from its source's (R-RB-2, R-REF-1). No I/O: the shell brings
 //! the facts and goes the way.
 
-use pando_base::{OpTime, Timestamp};
+use pando_base::{OpTime, Term, Timestamp};
 
 /// What is known once the common point is found.
 #[derive(Clone, Debug)]
@@ -9,6 +9,10 @@ pub struct Facts {
     pub common: OpTime,
     /// Where this member's log ends. What a member that applies late forgets of what it had fetched was never in it.
     pub top: OpTime,
+    /// Where the source's ends.
+    pub theirs: OpTime,
+    /// The newest that this member has heard of.
+    pub term: Term,
     /// The newest commit point this member has heard of.
     pub committed: OpTime,
     pub stable: Timestamp,
@@ -36,6 +40,8 @@ pub enum Way {
     Refetch,
     /// There is nothing to go back to: the set's data is copied once more.
     CopyAgain,
+    /// The source lacks what is committed: it is on a branch of an earlier office, and will have to leave that itself.
+    AnotherSource(String),
     /// Data that others count on would be lost, or nobody can say what is right.
     Never(String),
 }
@@ -53,8 +59,13 @@ pub fn without_common_point(reached: OpTime, committed: OpTime) -> Result<(), St
 
 pub fn choose(f: &Facts) -> Way {
     let (common, committed, stable) = (f.common, f.committed, f.stable);
+    // The branch that has won has everything that is committed, so this is not it; unless it is the present office's own.
+    let committed_is_lost = |text: String| match f.theirs.t < f.term {
+        true => Way::AnotherSource(text),
+        false => Way::Never(text),
+    };
     if common < committed && common < f.top {
-        return Way::Never(format!(
+        return committed_is_lost(format!(
             "the common point {common} lies before the commit point {committed}: committed writes would be lost"
         ));
     }
@@ -85,7 +96,7 @@ pub fn choose(f: &Facts) -> Way {
     if stable <= f.began {
         return Way::CopyAgain;
     }
-    Way::Never(format!(
+    committed_is_lost(format!(
         "the common point {common} lies before the stable timestamp {stable}: committed writes would be lost"
     ))
 }
@@ -101,6 +112,8 @@ mod tests {
         Facts {
             common: at(10),
             top: at(20),
+            theirs: at(15),
+            term: 1,
             committed: at(9),
             stable: at(8).ts,
             began: Timestamp::ZERO,
@@ -133,6 +146,17 @@ mod tests {
         refused(Facts { committed: at(11), ..facts() }, "commit point");
         refused(Facts { committed: at(11), majority_reads: false, ..facts() }, "commit point");
         refused(Facts { stable: at(11).ts, ..facts() }, "stable timestamp");
+    }
+    #[test]
+    fn a_source_of_an_earlier_office_that_lacks_what_is_committed_is_left_alone() {
+        for lost in [Facts { committed: at(11), ..facts() }, Facts { stable: at(11).ts, ..facts() }] {
+            let left = choose(&Facts { term: 2, ..lost.clone() });
+            assert!(matches!(left, Way::AnotherSource(_)), "{left:?}");
+            let own = OpTime::new(Timestamp::new(15, 1), 2);
+            let fatal = choose(&Facts { term: 2, theirs: own, ..lost });
+            assert!(matches!(fatal, Way::Never(_)), "{fatal:?}");
+        }
+        assert_eq!(choose(&Facts { term: 2, ..facts() }), Way::ToTimestamp);
     }
     #[test]
     fn what_a_late_member_had_fetched_and_never_wrote_is_not_undone() {

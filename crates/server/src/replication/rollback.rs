@@ -34,6 +34,8 @@ enum Done {
     Follows,
     /// The source's log does not show where they parted, but before this.
     CannotTell(OpTime),
+    /// The source is on a branch that has lost: it is this one's turn to be rolled back.
+    LeftAlone(Error),
     /// Without data. Entries up to here it had told others to hold.
     Emptied(OpTime),
 }
@@ -78,19 +80,23 @@ impl RoleChanges {
                 Ok(Done::Follows) => {}
                 Ok(Done::CannotTell(reached)) => roles.replication.ask_another(&source, reached),
                 Ok(Done::Emptied(promised)) => roles.replication.tell(Event::Emptied { promised }),
+                Ok(Done::LeftAlone(why)) => {
+                    roles.cannot_go_on_with(&source, &why);
+                    roles.replication.avoid(&source);
+                    roles.replication.tell(Event::FollowerState(roles.replication.follower_state()));
+                }
                 Err(e) if is_of_the_source(&e) => {
-                    roles.env.log.info(
-                        Component::Rollback,
-                        21656,
-                        "Rollback cannot go on with this source",
-                        |a| {
-                            a.str("syncSource", &source).data("error", &e);
-                        },
-                    );
+                    roles.cannot_go_on_with(&source, &e);
                     roles.replication.tell(Event::FollowerState(roles.replication.follower_state()));
                 }
                 Err(e) => roles.lifecycle.fatal("Rollback failed", &e.message),
             }
+        });
+    }
+
+    fn cannot_go_on_with(&self, source: &str, why: &Error) {
+        self.env.log.info(Component::Rollback, 21656, "Rollback cannot go on with this source", |a| {
+            a.str("syncSource", source).data("error", why);
         });
     }
 
@@ -108,6 +114,9 @@ impl RoleChanges {
         self.replication.check_is_member(source)?;
         let common = point.at.op_time;
         let way = self.way_back(&point)?;
+        if let Way::AnotherSource(text) = way {
+            return Ok(Done::LeftAlone(Error::new(ErrorCode::InvalidSyncSource, text)));
+        }
         let fetched = match way {
             Way::Refetch => {
                 self.lifecycle.hold("rollbackHangBeforeFetching").await;
@@ -172,6 +181,8 @@ impl RoleChanges {
         let unfetchable = ["dropDatabase", "prepareTransaction"].into_iter().find(|c| undone.has(c));
         let way = rollback_way::choose(&Facts {
             common: point.at.op_time,
+            theirs: point.theirs,
+            term: self.replication.member.term(),
             top: undone.newest.map_or(point.at.op_time, |newest| newest.op_time),
             committed: self.replication.progress.committed().op_time,
             stable: self.storage.stable(),

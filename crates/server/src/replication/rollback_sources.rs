@@ -21,6 +21,11 @@ impl Replication {
         self.tell(Event::FollowerState(self.follower_state()));
     }
 
+    /// It is not asked for a while.
+    pub(super) fn avoid(&self, source: &str) {
+        let for_ms = limits::DENY_PROBE_FAILED_MS as i64;
+        self.tell(Event::SyncSourceDenied { host: source.into(), for_ms });
+    }
     /// A member that is still on an older branch has newer entries than ours again: fetched from it, they would have
     /// to be undone once more, over and over.
     pub(super) fn avoid_older_branches(&self, source: &str) {
