@@ -145,6 +145,7 @@ impl Repl {
     pub fn is_up_to_date(&self) -> bool {
         self.up_to_date.load(Acquire)
     }
+    /// Returns when it is.
     pub async fn up_to_date(&self) {
         loop {
             let seen = self.changed.version();

@@ -32,7 +32,7 @@ pub struct AccessBlockers {
 pando_metrics::group! {
     /// What blockers have done on this member.
     pub struct Counts {
-        /// Reads that waited for a tenant's decision.
+        /// Reads that waited for a tenant's decision, or for what this member has missed.
         pub blocked_reads: Counter = "numBlockedReads", "operations";
         /// Writes that waited for a tenant's decision.
         pub blocked_writes: Counter = "numBlockedWrites", "operations";

@@ -29,5 +29,5 @@ pub const FOREIGN_DISK_RESERVE_BYTES: u64 = 256 << 20;
 pub const FOREIGN_TAKE_IN_SECS_MAX: u64 = 600;
 /// How long an aborted tenant migration that is to be forgotten waits for its recipient to hear of that.
 pub const TENANT_MIGRATION_UNTOLD_MS: u64 = 30_000;
-/// How long a read of a tenant waits at a member that has just started, until that has what its set had.
+/// How long a read of a tenant waits at a member that has just started or rolled back, until that has what its set had.
 pub const TENANT_READS_AWAIT_SET_MS: u64 = 10_000;

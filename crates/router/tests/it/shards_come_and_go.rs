@@ -3,9 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use pando_bson::{Bson, Document, doc};
-use pando_testserver::{Client, Cluster, pause, run, spawn};
-
-const STEP: &str = "hangBeforeWorkflowAction";
+use pando_testserver::{Client, Cluster, STEP, pause, run, spawn};
 
 async fn keys(c: &mut Client, coll: &str) -> Vec<i64> {
     let all = c.all(doc! { "find": coll, "sort": { "k": 1 } }).await;

@@ -77,6 +77,7 @@ impl Tenants {
     }
     /// A member that has just started, or rolled back, has not heard of what was decided while it was away.
     async fn await_up_to_date(&self, ctx: &OpCtx) -> Result<()> {
+        self.blockers.counts.blocked_reads.inc();
         let limit = Duration::from_millis(limits::TENANT_READS_AWAIT_SET_MS);
         let in_time = ctx.env().timeout(limit, self.member.up_to_date());
         ctx.interruptible(in_time).await?.ok_or_else(|| {

@@ -1,13 +1,7 @@
 //! When a donor lets writes wait: once its recipient has caught up, and no sooner (SYS-222).
 
 use super::*;
-
-const STEP: &str = "hangBeforeWorkflowAction";
-
-fn on_admin(mut command: Document) -> Document {
-    command.push("$db", "admin");
-    command
-}
+use pando_testserver::STEP;
 
 #[test]
 fn a_donor_lets_clients_write_until_its_recipient_has_caught_up() {
@@ -24,8 +18,10 @@ fn a_donor_lets_clients_write_until_its_recipient_has_caught_up() {
             let mut mover = cluster.shard(from).await;
             let moved = move_range("c", &format!("s{to}"), 10, 90);
             let moved = spawn(async move { mover.run(moved).await });
-            let stands = doc! { "waitForFailPoint": STEP, "timesEntered": entered + 1, "maxTimeMS": 2_000 };
-            let stands = recipient.run(on_admin(stands)).await;
+            let mut stands =
+                doc! { "waitForFailPoint": STEP, "timesEntered": entered + 1, "maxTimeMS": 2_000 };
+            stands.push("$db", "admin");
+            let stands = recipient.run(stands).await;
             // What goes on without it comes to its rest.
             pause(100).await;
             loop {

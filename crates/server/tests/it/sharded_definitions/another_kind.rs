@@ -8,10 +8,7 @@ fn a_definition_of_another_kind_waits_for_the_one_that_the_next_primary_takes_up
         let b = bench().await;
         let mut c = b.router().await;
         zones(&mut c, "test.c").await;
-        let mut shard = doc! { "shardCollection": "test.c" };
-        shard.push("key", doc! { "_id": 1 });
-        shard.push("$db", "admin");
-        c.ok(shard).await;
+        c.ok(shard("test.c", doc! { "_id": 1 })).await;
         c.ok(doc! { "insert": "c", "documents": [doc! { "_id": 1 }, doc! { "_id": 1001 }] }).await;
         give_ranges(&mut c, "test.c", false).await;
 
@@ -39,7 +36,7 @@ fn a_definition_of_another_kind_waits_for_the_one_that_the_next_primary_takes_up
         let entered: Vec<_> = (0..3).map(|i| b.set.entered(i)).collect();
         let forced = doc! { "replSetStepDown": 20, "secondaryCatchUpPeriodSecs": 1, "force": true };
         b.set.connect(first).await.admin(forced).await;
-        b.set.connect(first).await.admin(doc! { "configureFailPoint": STEP, "mode": "off" }).await;
+        b.set.fail_point(first, STEP, false).await;
         let next = b.set.primary().await;
         assert_ne!(next, first);
         assert!(b.set.hangs(next, entered[next], &drop).await, "nothing was taken up");
@@ -55,7 +52,7 @@ fn a_definition_of_another_kind_waits_for_the_one_that_the_next_primary_takes_up
         assert!(!rename.is_finished() && !drop.is_finished());
         assert_eq!(kind(&b.set.connect(next).await.all(state).await), of_drop, "both go on");
         for i in (0..3).filter(|i| *i != first) {
-            b.set.connect(i).await.admin(doc! { "configureFailPoint": STEP, "mode": "off" }).await;
+            b.set.fail_point(i, STEP, false).await;
         }
         drop.await.unwrap();
         let refused = rename.await.unwrap();
